@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, beforeEach, describe, it } from 'node:test';
-import { withDeferredSignals } from '../../apps/cli/src/profiles/own-files.ts';
+import { withDeferredSignals } from '../../apps/cli/src/profiles/private-files.ts';
 import { eventually } from '../support/eventually.ts';
 import { assertFailed, createTestFolder } from '../support/toolhost/command-world.ts';
 import { logInWithCommand } from '../support/toolhost/login-command.ts';

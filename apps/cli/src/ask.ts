@@ -15,7 +15,7 @@ export async function promptLine(question: string, { input, output }: Terminal):
 /** Prompts for a line of input without echoing it. @throws AppError if the user cancels */
 export async function promptHidden(question: string, { input, output }: Terminal): Promise<string> {
   const discardingOutput = new Writable({ write: (_chunk, _encoding, done) => done() });
-  // Created before the prompt is shown, because it turns off the terminal's echo.
+  // The reader turns off the terminal's echo, so it is created before the prompt is shown.
   const reader = createInterface({ input, output: discardingOutput, terminal: true });
   output.write(question);
   try {
@@ -37,7 +37,7 @@ function readLine(reader: ReturnType<typeof createInterface>): Promise<string> {
 }
 
 /**
- * Returns if `--yes` is set or the user types `confirmationWord` at the terminal. `action` completes the sentence "This would …".
+ * Asks the user to type `confirmationWord`, unless `--yes` is set. `action` completes the sentence "This would …".
  * @throws AppError if the user does not confirm, or standard input is not a terminal
  */
 export async function confirmAction(action: string, confirmationWord: string, { yes }: { yes?: true }): Promise<void> {

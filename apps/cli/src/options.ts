@@ -15,18 +15,17 @@ export function exitWithOneOnUsageError(command: Command): Command {
   });
 }
 
-export function jsonOption(): Option {
+export function createJsonOption(): Option {
   return new Option('--json', 'print JSON');
 }
 
-const profileName = /^[a-z0-9][a-z0-9._-]{0,62}$/;
-export const isValidProfileName = (name: string): boolean => profileName.test(name);
+export const isValidProfileName = (name: string): boolean => /^[a-z0-9][a-z0-9._-]{0,62}$/.test(name);
 export const profileNameRule =
   'allowed: up to 63 lowercase letters, digits, dots, -, and _, starting with a letter or a digit';
 export const serviceUrlRule =
   'allowed: an http:// or https:// URL with a host, optionally a port, and the base path of the service if it has one';
 
-export function profileOption(
+export function createProfileOption(
   description = 'profile to use (default: TOOLHOST_PROFILE or the current profile)',
 ): Option {
   return new Option('--profile <name>', description).argParser((name) => {
@@ -42,7 +41,6 @@ export function parseServiceUrlOption(text: string): string {
   return url;
 }
 
-/** Heading of the connection options in the help. */
 export const connectionOptionsHeading = 'Connection options:';
 
 const urlDescription =
@@ -55,10 +53,10 @@ export function addConnectionOptions(command: Command): Command {
   const connectionOptions = [
     new Option('--url <url>', urlDescription).argParser(parseServiceUrlOption),
     new Option('--key <key>', keyDescription),
-    profileOption(),
+    createProfileOption(),
   ];
   for (const option of connectionOptions) command.addOption(option.helpGroup(connectionOptionsHeading));
-  return command.addOption(jsonOption());
+  return command.addOption(createJsonOption());
 }
 
 /** Adds the options of commands that work directly on the database unless a service is named. */
@@ -74,7 +72,7 @@ export function collectValue(value: string, previous: readonly string[] = []): s
   return [...previous, value];
 }
 
-/** Option that names the environment variables that server files may read. */
+/** Option for the environment variables that server files may read. */
 export const envOption = [
   '--env <NAME>',
   'environment variable that the files may use as the source of a secret; repeatable',
@@ -106,8 +104,8 @@ export function parseIntegerUpTo(max: number, min = 1): (value: string) => numbe
 
 /** Collects the answers to questions of an import plan, each as `name=value`. @throws InvalidArgumentError */
 export function collectPlanAnswer(pair: string, previous: Record<string, string> = {}): Record<string, string> {
-  const [answer] = collectNamedValues('allowed: name=value, with a name from the plan')(pair);
-  return { ...previous, ...(answer && Object.fromEntries([answer])) };
+  const answers = collectNamedValues('allowed: name=value, with a name from the plan')(pair);
+  return { ...previous, ...Object.fromEntries(answers) };
 }
 
 type FieldSchema = {
@@ -128,7 +126,7 @@ export function formatFieldDescription({ description = '' }: FieldSchema): strin
   return lowercaseStart(help);
 }
 
-/** Lowercases the first letter of a description, as everywhere in the help. Keeps a word in capitals. */
+/** Lowercases the first letter, as in all descriptions of the help. An acronym such as URL keeps its capitals. */
 export function lowercaseStart(text: string): string {
   return /^[A-Z][a-z ]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }
@@ -143,19 +141,21 @@ export function getFieldSchema(operation: Operation, field: string): FieldSchema
 /** Flags of an option, with a description and a parser where those of the operation catalog do not fit. */
 export type FieldOption =
   | string
-  | readonly [flags: string, meaning?: string | undefined, read?: (text: string, before?: string[]) => unknown];
+  | readonly [flags: string, description?: string | undefined, parse?: (value: string, previous?: string[]) => unknown];
 
 /**
  * Creates the option for a field of an operation. Its bounds, choices, and description come from the operation catalog.
+ * `minOverride` replaces the minimum of the catalog.
  */
 export function createFieldOption(
   operation: Operation,
   field: string,
-  declared: FieldOption,
+  flagsOrOption: FieldOption,
   minOverride?: number,
 ): Option {
-  const [flags, description, parse] = typeof declared === 'string' ? [declared] : declared;
+  const [flags, description, parse] = typeof flagsOrOption === 'string' ? [flagsOrOption] : flagsOrOption;
   const schema = getFieldSchema(operation, field);
+  // The first alternative of a nullable field is its value, the other one is null.
   const { type, minimum = 0, maximum = 0, enum: allowedValues } = schema.anyOf?.[0] ?? schema;
   const isList = type === 'array';
   const help = description ?? `${formatFieldDescription(schema)}${isList ? '; repeatable' : ''}`;

@@ -83,21 +83,21 @@ export function createPainter(
   return (text, color) => (showsColors ? `\u001b[${colorCodes[color]}m${text}\u001b[0m` : text);
 }
 
-/** Code of a usage error of a command whose exit code 2 has another meaning. */
+/** Code of a usage error that exits with 1, because exit code 2 of the command means "differences found". */
 export const usageErrorCode = 'toolhost.refusedUsage';
 
-/** Prints the reason of a failure to standard error, as text or as one JSON object. Returns the exit code. */
+/** Prints the reason for a failure to standard error, as text or as one JSON object. Returns the exit code. */
 export function reportFailure(error: unknown, isJson = false): 0 | 1 | 2 {
   const isUsageError = error instanceof CommanderError;
   if (isUsageError && error.exitCode === 0) return 0;
   if (isJson) printMessage(toJsonText({ error: toFailureJson(error) }));
   // Commander has already printed its message.
-  else if (!isUsageError) printMessage(`${errorPrefix()} ${formatFailure(error)}`);
+  else if (!isUsageError) printMessage(`${getErrorPrefix()} ${formatFailure(error)}`);
   return isUsageError && error.code !== usageErrorCode ? 2 : 1;
 }
 
 /** Returns the prefix of an error message, in red if the terminal supports colors. */
-export function errorPrefix(): string {
+export function getErrorPrefix(): string {
   return createPainter(process.stderr, process.env)('error:', 'red');
 }
 
@@ -116,16 +116,17 @@ function formatFailure(error: unknown): string {
   return `unexpected error; this is a bug in toolhost\n${stack}`;
 }
 
-/** Returns true for an error of the settings, the operating system, or the database, whose message helps the user. */
+/**
+ * Returns true for an error of the settings, the operating system, or the database, whose message helps the user. Other
+ * errors have no code or a Node.js code, which starts with `ERR_`.
+ */
 function isExpectedError(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = String((error as NodeJS.ErrnoException).code ?? 'ERR_');
   return error.name === 'ConfigError' || code === 'ERR_SQLITE_ERROR' || !code.startsWith('ERR_');
 }
 
-/**
- * Formats the message of a refusal. A host with several addresses fails once per address, so the reasons are joined.
- */
+/** Formats an expected error. Joins the reasons of a host with several addresses, which fails once per address. */
 function formatExpectedError(error: Error): string {
   const reasons =
     error instanceof AggregateError ? [...new Set(error.errors.map(getErrorMessage))].join('; ') : error.message;

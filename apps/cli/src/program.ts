@@ -16,7 +16,7 @@ import { addVersions } from './commands/versions.ts';
 import { addCompletion } from './completion/completion.ts';
 import { addApply, addCheck, addDev, addDiff, addExport, addSchema } from './files/commands.ts';
 import { connectionOptionsHeading } from './options.ts';
-import { errorPrefix, reportFailure } from './print.ts';
+import { getErrorPrefix, reportFailure } from './print.ts';
 
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
   'The service:': [addServe, addDev],
@@ -32,19 +32,23 @@ const commandGroups: { [heading: string]: readonly ((program: Command) => void)[
 /** Destination and width of the help. `isQuiet` leaves usage errors to the caller. */
 export type ProgramOutput = { isQuiet?: boolean; width?: number; write?: (text: string) => void };
 
-/** Declares every command. */
 export function createProgram({ isQuiet = false, width = getHelpWidth(), write }: ProgramOutput = {}): Command {
   const program = new Command('toolhost')
     .description('Turns HTTP APIs into hosted MCP servers.')
     .option('-V, --version', 'print the version and the commit')
     .on('option:version', printVersionAndExit)
     .exitOverride()
-    .configureHelp({ groupItems: groupWithConnectionLast, subcommandTerm, subcommandDescription })
+    .configureHelp({
+      groupItems: groupWithConnectionLast,
+      // Arguments are shown in the help of each command, so that the list stays readable.
+      subcommandTerm: (command) => command.name(),
+      subcommandDescription: shortenDescription,
+    })
     .configureOutput({
       getOutHelpWidth: () => width,
       writeOut: (text) => (write ?? writeOut)(wrapProse(text, width)),
       writeErr: (text) => void (isQuiet || process.stderr.write(text)),
-      outputError: (text, write) => write(text.replace(/^error:/, errorPrefix())),
+      outputError: (message, writeErr) => writeErr(message.replace(/^error:/, getErrorPrefix())),
     })
     .showHelpAfterError('Add --help for usage.')
     .addHelpText(
@@ -84,6 +88,7 @@ function writeOut(text: string): void {
 
 /** Wraps the prose that commands add to their help. Examples are indented and stay as they are. */
 function wrapProse(text: string, width: number): string {
+  // Matches consecutive lines that are not indented.
   const paragraph = /(?<=^|\n)(?:\S[^\n]*(?:\n(?=\S))?)+/g;
   const line = new RegExp(`(.{1,${width}})(?: +|$)`, 'g');
   return text.replaceAll(paragraph, (prose) =>
@@ -93,13 +98,8 @@ function wrapProse(text: string, width: number): string {
   );
 }
 
-/** Returns only the name. Arguments are shown in the help of each command, so that the list stays readable. */
-function subcommandTerm(command: Command): string {
-  return command.name();
-}
-
-/** Shortens a description to its first part. The group heading says what all commands of the group have in common. */
-function subcommandDescription(command: Command): string {
+/** Shortens a description to its first part. Removes "directly on the database", which the group heading says, too. */
+function shortenDescription(command: Command): string {
   return command.description().replace(/, directly on the database .*|;.*/, '');
 }
 

@@ -22,15 +22,12 @@ export class ApiProblem extends Error {
   }
 }
 
-/** Operation input in which optional fields may also be `undefined`. */
+/** Operation input in which the optional fields may be `undefined`. */
 type LooseInput<Fields> = {
   [Name in keyof Fields]: Record<never, never> extends Pick<Fields, Name> ? Fields[Name] | undefined : Fields[Name];
 };
 
-/**
- * `version` is the version that a change is based on. If a newer version exists, the change is rejected with a
- * conflict.
- */
+/** `version` is the version that a change is based on. If a newer one exists, the service responds with a conflict. */
 type Options = { version?: number; signal?: AbortSignal };
 
 /** Returns the URL of a GET operation, for use in a link. */

@@ -1,13 +1,13 @@
-type WithSource = (name: string, value: unknown, context?: { source?: string }) => unknown;
+type Reviver = (name: string, value: unknown, context?: { source?: string }) => unknown;
 
 /**
  * Converts numbers that a double would round into `JSON.rawJSON` objects, as the service does, so that they are shown
  * and saved with all digits. Browsers from before 2025 do not support this and use ordinary numbers.
  */
-const reviveNumber: WithSource = (_name, value, { source } = {}) =>
+const reviveNumber: Reviver = (_name, value, { source } = {}) =>
   typeof value === 'number' && source !== undefined && String(value) !== source ? JSON.rawJSON(source) : value;
 
-/** @throws SyntaxError */
+/** Parses JSON without rounding numbers. @throws SyntaxError */
 export function parseJson(text: string): unknown {
   return supportsRawJson() ? JSON.parse(text, reviveNumber) : JSON.parse(text);
 }

@@ -46,11 +46,11 @@ export function createQueryClient(): QueryClient {
 }
 
 /**
- * Refetches data after a change. Requests that were sent before it are canceled: their responses may be older than the
- * change, and TanStack Query would take such a response for the new one if it is the first of its query.
+ * Refetches data after a change. Requests that were sent before the change are canceled, because their responses may
+ * be older, and TanStack Query would accept such a response if it is the first one of a query.
  */
 export async function refetchQueries(client: QueryClient, filters: QueryFilters = {}): Promise<void> {
-  // Active queries revert to loading and get the response of the next request.
+  // Active queries stay in the loading state until the next response. The others return to their previous state.
   void client.cancelQueries({ ...filters, type: 'active' }, { silent: true, revert: false });
   void client.cancelQueries({ ...filters, type: 'inactive' });
   await client.invalidateQueries(filters);

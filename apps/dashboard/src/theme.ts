@@ -1,7 +1,7 @@
 import { createTheme, type MantineColorsTuple } from '@mantine/core';
 
 /** Parses ten shades, from lightest to darkest. */
-const shades = (colors: string) => colors.split(' ') as unknown as MantineColorsTuple;
+const parseShades = (colors: string) => colors.split(' ') as unknown as MantineColorsTuple;
 
 const dialogTitle = { fontWeight: 650, fontSize: '1.0625rem', lineHeight: 1.4 };
 
@@ -12,9 +12,9 @@ export const theme = createTheme({
   luminanceThreshold: 0.35,
   colors: {
     // The blue of the sign-in and consent pages.
-    accent: shades('#eef5ff #dbe9ff #b4d1ff #84b8ff #559cf8 #2f82ea #176fdc #0b5fce #0850af #083f88'),
-    gray: shades('#f7f8fa #f1f3f6 #e6e9ee #dde2e8 #c6cdd6 #8b96a2 #6b7683 #56616d #343d47 #1a2027'),
-    dark: shades('#e9edf2 #c4ccd6 #a3aeba #78838f #333c47 #27303a #161b22 #0f141a #0b0f14 #07090c'),
+    accent: parseShades('#eef5ff #dbe9ff #b4d1ff #84b8ff #559cf8 #2f82ea #176fdc #0b5fce #0850af #083f88'),
+    gray: parseShades('#f7f8fa #f1f3f6 #e6e9ee #dde2e8 #c6cdd6 #8b96a2 #6b7683 #56616d #343d47 #1a2027'),
+    dark: parseShades('#e9edf2 #c4ccd6 #a3aeba #78838f #333c47 #27303a #161b22 #0f141a #0b0f14 #07090c'),
   },
   black: '#1a2027',
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',

@@ -8,7 +8,7 @@ type Options<Name extends OperationName> = Pick<
   'enabled' | 'refetchInterval' | 'staleTime'
 >;
 
-/** Queries an operation that reads. */
+/** Queries an operation that changes nothing. */
 export function useOperationQuery<Name extends OperationName>(
   queryKey: QueryKey,
   name: Name,
@@ -26,7 +26,7 @@ type ListOperation =
   | 'listApiKeys'
   | 'listNotifications';
 
-/** Queries an operation that lists, one page at a time. Polls every `pollMs` while only the first page is loaded. */
+/** Queries a list operation page by page. Polls every `pollMs` while only the first page is loaded. */
 export function usePages<Name extends ListOperation>(
   queryKey: QueryKey,
   name: Name,

@@ -134,8 +134,8 @@ async function runPreview(slug: string, tool: string, options: Options): Promise
   if (result.refused !== undefined) printMessage(`The call would be refused: ${result.refused}.`);
   if (options.curl) return print(result.curl);
   const { method, url, headers, body } = result.request;
-  const head = [`${method} ${url}`, ...headers.map(([name, value]) => `${name}: ${value}`)];
-  print([...head, ...(body === undefined ? [] : ['', body])].join('\n'));
+  const headLines = [`${method} ${url}`, ...headers.map(([name, value]) => `${name}: ${value}`)];
+  print([...headLines, ...(body === undefined ? [] : ['', body])].join('\n'));
 }
 
 /**
@@ -175,7 +175,7 @@ async function readConfig(client: RestClient, slug: string): Promise<ServerWithC
   }
 }
 
-type Definition = { type?: unknown; items?: unknown };
+type PropertySchema = { type?: unknown; items?: unknown };
 
 /**
  * Converts argument strings to values. If the schema requires something other than a string, the string is parsed as
@@ -185,31 +185,26 @@ function parseArguments(argumentPairs: readonly NamedValue[], properties: Fields
   const grouped = Map.groupBy(argumentPairs, ([name]) => name);
   return Object.fromEntries(
     [...grouped].map(([name, pairs]) => {
-      const definition = asDefinition(Object.hasOwn(properties, name) ? properties[name] : undefined);
-      return [
-        name,
-        parseArgument(
-          pairs.map(([, text]) => text),
-          definition,
-        ),
-      ];
+      const schema = asPropertySchema(Object.hasOwn(properties, name) ? properties[name] : undefined);
+      const values = pairs.map(([, value]) => value);
+      return [name, parseArgument(values, schema)];
     }),
   );
 }
 
-function parseArgument(values: readonly string[], definition: Definition): unknown {
+function parseArgument(values: readonly string[], schema: PropertySchema): unknown {
   const [firstValue = ''] = values;
-  const isArray = [definition.type].flat().includes('array');
+  const isArray = [schema.type].flat().includes('array');
   if (values.length === 1 && (!isArray || firstValue.trimStart().startsWith('[')))
-    return parseValue(firstValue, definition);
-  return values.map((text) => parseValue(text, isArray ? asDefinition(definition.items) : definition));
+    return parseValue(firstValue, schema);
+  return values.map((value) => parseValue(value, isArray ? asPropertySchema(schema.items) : schema));
 }
 
-function asDefinition(value: unknown): Definition {
+function asPropertySchema(value: unknown): PropertySchema {
   return isObject(value) ? value : {};
 }
 
-function parseValue(text: string, { type }: Definition): unknown {
+function parseValue(text: string, { type }: PropertySchema): unknown {
   if (type === undefined || [type].flat().includes('string')) return text;
   try {
     return parseJson(text);

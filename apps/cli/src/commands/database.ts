@@ -10,19 +10,18 @@ import {
 } from '@toolhost/server/command-line';
 import { type Command, InvalidArgumentError } from 'commander';
 import { addAcceptLossOption } from '../accept-loss.ts';
-import { jsonOption } from '../options.ts';
+import { createJsonOption } from '../options.ts';
 import { formatTable, print, printJson, printMessage } from '../print.ts';
+import { onDatabasePhrase } from './keys.ts';
 
 type Options = { json?: true; discard?: string; withoutRecords?: true; unverified?: true };
 
-const onDatabase = 'directly on the database (DATA_DIR or DATABASE_URL)';
-
 export function addBackup(program: Command): void {
   addAcceptLossOption(program.command('backup'))
-    .description(`back up the whole database to a file, even while the service runs, ${onDatabase}`)
+    .description(`back up the whole database to a file, even while the service runs, ${onDatabasePhrase}`)
     .argument('<file>', 'file to create, or - for standard output')
     .option('--without-records', 'omit call records, call counts, and captures')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .addHelpText(
       'after',
       `
@@ -36,10 +35,10 @@ Examples:
     .action(runBackup);
   program
     .command('restore')
-    .description(`restore a backup from either database engine into an empty database, ${onDatabase}`)
+    .description(`restore a backup from either database engine into an empty database, ${onDatabasePhrase}`)
     .argument('<file>', 'backup file, or - for standard input')
     .option('--unverified', 'accept a backup whose signature is missing or cannot be verified')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .addHelpText(
       'after',
       `
@@ -57,7 +56,7 @@ Examples:
       'restore a backup into a temporary database, and check its signature and sealed values with the master keys',
     )
     .argument('<file>', 'backup file, or - for standard input')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .addHelpText(
       'after',
       `
@@ -74,7 +73,7 @@ Examples:
 async function runBackup(file: string, { json, withoutRecords }: Options): Promise<void> {
   const { createBackup } = await loadBackups();
   const backupInfo = await createBackup(process.env, file, { leavesOutRecords: withoutRecords === true });
-  // Standard output carries the backup itself.
+  // With `-`, standard output carries the backup itself.
   const report = file === '-' ? printMessage : print;
   const tables = Object.keys(backupInfo.rows).length;
   if (json) return report(JSON.stringify(backupInfo));
@@ -117,7 +116,7 @@ const verdicts = {
   missing: 'Complete, but not verified',
 };
 
-/** Formats the contents of a backup, its signature, and which values the master keys here can and cannot decrypt. */
+/** Formats the contents and the signature of a backup, and the values that cannot be decrypted here. */
 function formatReport(start: string, report: BackupReport): string[] {
   const { rows, made_at, version, engine, signature, signed_with: key = '' } = report;
   const { keys, tried, unreadable, unreadable_secrets: secrets } = report;
@@ -133,7 +132,8 @@ function formatReport(start: string, report: BackupReport): string[] {
     `${start}${sumRows(rows)} rows of ${Object.keys(rows).length} tables, created ${made_at} by version ${version} on ${name}.`,
     signatures[signature],
     ...keys.map(
-      ({ id, in_ring, rows }) => `Key ${id}, ${in_ring ? 'available' : 'missing'}: ${formatCounts(rows) || 'nothing'}`,
+      (status) =>
+        `Key ${status.id}, ${status.in_ring ? 'available' : 'missing'}: ${formatCounts(status.rows) || 'nothing'}`,
     ),
     ...(tried ? [] : ['No master key is set, so no sealed value was checked.']),
     ...(unreadableCounts ? [`Cannot be decrypted with the available keys: ${unreadableCounts}`] : []),
@@ -154,17 +154,15 @@ function sumRows(rows: { [table: string]: number }): number {
 export function addMasterKey(program: Command): void {
   const masterKey = program
     .command('master-key')
-    .description(
-      'show and change which master key seals the secrets, directly on the database (DATA_DIR or DATABASE_URL)',
-    );
+    .description(`show and change which master key seals the secrets, ${onDatabasePhrase}`);
   addAcceptLossOption(masterKey.command('status'))
     .description('show the key IDs and how many values of each table are sealed with each key')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .action(showStatus);
   addAcceptLossOption(masterKey.command('reseal'))
     .description('reseal everything with the first key of MASTER_KEY, even while the service runs')
     .option('--discard <key id>', 'first delete everything that is sealed with this key, permanently', parseKeyId)
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .addHelpText(
       'after',
       `
@@ -230,12 +228,12 @@ async function runReseal({ json, discard }: Options): Promise<void> {
   });
 }
 
-function formatResealed(done: ResealResult, discarded: { [table: string]: number } | undefined): string {
+function formatResealed(result: ResealResult, discarded: { [table: string]: number } | undefined): string {
   const lines = [
     ...(discarded ? [`Deleted: ${formatCounts(discarded)}.`] : []),
-    `Resealed with ${done.sealing_key}: ${formatCounts(done.resealed)}.`,
-    ...done.unused_keys.map((id) => `Nothing is sealed with ${id} any more. You can remove it from MASTER_KEY.`),
-    ...done.left.map(({ key, table: name, rows, in_ring }) =>
+    `Resealed with ${result.sealing_key}: ${formatCounts(result.resealed)}.`,
+    ...result.unused_keys.map((id) => `Nothing is sealed with ${id} any more. You can remove it from MASTER_KEY.`),
+    ...result.left.map(({ key, table: name, rows, in_ring }) =>
       in_ring
         ? `Not resealed: ${rows} rows of ${name} with ${key}. Either a process still seals with that key, or the rows cannot be decrypted. Run this command again.`
         : `Not resealed: ${rows} rows of ${name} with ${key}, which is not in MASTER_KEY.`,

@@ -5,7 +5,7 @@ import type { ExaminedCall, FinishedLogin } from '@toolhost/mcp-doctor/examine';
 import type { WebClient } from '@toolhost/mcp-doctor/web';
 import type { Command } from 'commander';
 import { promptLine } from '../ask.ts';
-import { jsonOption, parseIntegerUpTo } from '../options.ts';
+import { createJsonOption, parseIntegerUpTo } from '../options.ts';
 import { print, printJson, printMessage } from '../print.ts';
 import { parseJsonArguments } from './call.ts';
 
@@ -36,7 +36,7 @@ export function addDoctor(program: Command): void {
     .option('--args <json>', 'arguments of the call as a JSON object', parseJsonArguments)
     .option('--yes', 'with --call: do not ask, even if the tool may change something')
     .option('--timeout <seconds>', 'timeout of each request', parseIntegerUpTo(300), 10)
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .addHelpText(
       'after',
       `
@@ -66,7 +66,7 @@ async function runDoctor(url: string, options: Options): Promise<void> {
     token: token === '' ? undefined : token,
     canRegister: options.register,
     logIn: options.login && (() => logIn(web, url, options.browser)),
-    call: toCallToTry(options),
+    call: toExaminedCall(options),
   });
   const problems = checks.filter(({ status }) => status === 'problem');
   const clients = getClientVerdicts(checks);
@@ -97,7 +97,7 @@ async function logIn(web: WebClient, url: string, shouldOpenBrowser: boolean): P
   };
 }
 
-function toCallToTry({ call: tool, args = {}, yes }: Options): ExaminedCall | undefined {
+function toExaminedCall({ call: tool, args = {}, yes }: Options): ExaminedCall | undefined {
   if (tool === undefined) return undefined;
   const terminal = { input: process.stdin, output: process.stderr };
   const question = `${tool} is not marked as read-only, so it may change something. Call it? [y/N] `;
@@ -106,7 +106,7 @@ function toCallToTry({ call: tool, args = {}, yes }: Options): ExaminedCall | un
   return { tool, arguments: args, confirmChange };
 }
 
-/** Returns true if a prompt is possible. A login that accepts a pasted URL has closed standard input. */
+/** Returns true if a prompt is possible. A login closes standard input after it waited there for a pasted URL. */
 const canPrompt = () => process.stdin.isTTY && !process.stdin.destroyed;
 
 const statusLabels: Record<Check['status'], string> = { ok: 'ok     ', warning: 'warning', problem: 'PROBLEM' };
@@ -119,7 +119,8 @@ function printReport(checks: readonly Check[], clients: readonly ClientVerdict[]
     const reason = because.length === 0 ? '' : `: ${because.join(' ')}`;
     print(`  ${client.padEnd(width)}  ${works}${reason}`);
   }
-  const checkIds = new Set(checks.map(({ id }) => id));
-  if (!checkIds.has('challenge') || checkIds.has('handshake') || checkIds.has('token') || checkIds.has('login')) return;
-  printMessage('\nOnly the steps before the login were checked. Use --login or --token to check the others, too.');
+  const hasLogin = checks.some(({ id }) => id === 'challenge');
+  const isLoginPassed = checks.some(({ id }) => ['handshake', 'token', 'login'].includes(id));
+  if (hasLogin && !isLoginPassed)
+    printMessage('\nOnly the steps before the login were checked. Use --login or --token to check the others, too.');
 }

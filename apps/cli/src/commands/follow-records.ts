@@ -22,8 +22,8 @@ export type FollowRecordsOptions<Item> = {
 const lookbackMs = 180_000;
 const pollIntervalMs = 1000;
 const maxPauseMs = 30_000;
-/** Number of polls after which the whole window is read. Other polls end at the first page without a new record. */
-const fullPollEvery = 10;
+/** Every tenth poll reads the whole window. Other polls end at the first page without a new record. */
+const pollsPerFullPoll = 10;
 
 /**
  * Shows the existing records, then each new one once, until the process ends.
@@ -31,9 +31,11 @@ const fullPollEvery = 10;
  */
 export async function followRecords<Item extends DatedRecord>(options: FollowRecordsOptions<Item>): Promise<never> {
   const { read, showRecords, since, initialCount, now, wait } = options;
+  /** Times of the records that were read, by ID. */
   const seenAt = new Map<string, number>();
   let newestAt = now;
   const start = Math.min(since ?? Number.POSITIVE_INFINITY, now - lookbackMs);
+  // Reads the whole window, so that no record in it is shown as new later.
   const { entries: records } = await readNewestRecords(read, Number.POSITIVE_INFINITY, start);
   const initialRecords =
     since === undefined && records.length < initialCount
@@ -68,9 +70,14 @@ export async function followRecords<Item extends DatedRecord>(options: FollowRec
 
   for (let polls = 1; ; polls++) {
     await wait(pollIntervalMs);
-    const newRecords = await retryPoll(() => poll(polls % fullPollEvery === 0), options);
-    showRecords(newRecords.toSorted((a, b) => (a.at === b.at ? (a.id < b.id ? -1 : 1) : a.at < b.at ? -1 : 1)));
+    const newRecords = await retryPoll(() => poll(polls % pollsPerFullPoll === 0), options);
+    showRecords(newRecords.toSorted(compareByTime));
   }
+}
+
+function compareByTime(a: DatedRecord, b: DatedRecord): number {
+  if (a.at !== b.at) return a.at < b.at ? -1 : 1;
+  return a.id < b.id ? -1 : 1;
 }
 
 /** Retries a poll while the service is unavailable or rate-limits it. @throws AppError for any other failure */

@@ -14,23 +14,22 @@ import { readTextFile } from '../files/server-files.ts';
 export type ImportSource = { text: string; url: string | undefined };
 
 /** Request headers for fetching, by name. */
-type Fields = Readonly<Record<string, string>>;
+type HeaderFields = Readonly<Record<string, string>>;
 
 const fetchTimeoutMs = 30_000;
+const maxRedirects = 5;
 const maxBytes = 32 * 1024 * 1024;
 
 /**
  * Reads a file, standard input (`-`), or a URL that the user chose, including the files it refers to.
  * @throws AppError
  */
-export async function readImportSource(from: string, headers?: Fields): Promise<ImportSource> {
+export async function readImportSource(from: string, headers?: HeaderFields): Promise<ImportSource> {
   if (/^https?:\/\//i.test(from)) {
     const getHeadersFor = (url: string) => (new URL(url).origin === new URL(from).origin ? headers : undefined);
-    const {
-      text,
-      url,
-      named: documentUrl,
-    } = await fetchDocument(from, (address) => fetchText(address, getHeadersFor(address)));
+    const { text, url, documentUrl } = await fetchDocument(from, (address) =>
+      fetchText(address, getHeadersFor(address)),
+    );
     const readFile = async (file: string) => (await fetchText(file, getHeadersFor(url))).text;
     return { text: await bundleFiles(text, url, readFile), url: documentUrl };
   }
@@ -45,18 +44,18 @@ export async function readImportSource(from: string, headers?: Fields): Promise<
 /** Fetches a document. If it is a web page that shows an API description, fetches that description. @throws AppError */
 async function fetchDocument(from: string, read: (address: string) => Promise<{ text: string; url: string }>) {
   const { canBePage, maxPageSteps, readPageStep } = await import('@toolhost/openapi-to-tools/document/page');
-  let page = { ...(await read(from)), named: from };
+  let page = { ...(await read(from)), documentUrl: from };
   for (let steps = 0; steps < maxPageSteps && canBePage(Buffer.from(page.text.slice(0, 200)), steps); steps++) {
     const step = readPageStep(page.text, page.url);
     if (!step) break;
     if ('document' in step) return { ...page, text: step.document };
-    page = { ...(await read(step.address)), named: step.address };
+    page = { ...(await read(step.address)), documentUrl: step.address };
   }
   return page;
 }
 
-/** Collects a header in the form that curl accepts: `Name: value`. */
-export function parseHeader(text: string, before: Fields = {}): Fields {
+/** Collects the values of a repeatable header option, each as `Name: value`, as curl has it. */
+export function collectHeader(text: string, previous: HeaderFields = {}): HeaderFields {
   const [, name = '', value = ''] = /^([^:]*):\s*(.*)$/s.exec(text) ?? [];
   const problem =
     getHeaderNameProblem(name.trim()) ??
@@ -64,20 +63,16 @@ export function parseHeader(text: string, before: Fields = {}): Fields {
   // The value may be a credential, so it is not repeated.
   if (problem !== undefined)
     throw new AppError('invalid', `--header ${name.trim() || '…'}: ${problem}; write: --header 'Name: value'`);
-  return { ...before, [name.trim()]: value };
+  return { ...previous, [name.trim()]: value };
 }
 
 /** Bundles a description in several files into one document. A file that cannot be read becomes a finding. */
-async function bundleFiles(
-  text: string,
-  realFile: string,
-  read: (address: string) => Promise<string>,
-): Promise<string> {
+async function bundleFiles(text: string, baseUrl: string, read: (address: string) => Promise<string>): Promise<string> {
   const { bundle, mayReferenceFiles } = await import('@toolhost/openapi-to-tools/bundle');
   if (!mayReferenceFiles(text)) return text;
   const files = new Map<string, DescriptionFile>();
   for (;;) {
-    const bundled = bundle(text, realFile, files);
+    const bundled = bundle(text, baseUrl, files);
     if ('document' in bundled) return bundled.document ?? text;
     for (const address of bundled.missing) {
       const file = await read(address).then((fileText) => ({ text: fileText }), toFileProblem);
@@ -91,7 +86,7 @@ function toFileProblem(error: unknown): DescriptionFile {
   throw error;
 }
 
-/** Resolves a file inside the folder. Rejects links out of it. @throws AppError */
+/** Returns the path of a file URL inside the folder, with links resolved. @throws AppError if it is outside */
 async function resolveInside(folder: string, address: string): Promise<string> {
   const path = fileURLToPath(address);
   const realFilePath = await realpath(path).catch(() => path);
@@ -99,14 +94,14 @@ async function resolveInside(folder: string, address: string): Promise<string> {
   throw new AppError('invalid', `${path}: is outside the folder of the description`);
 }
 
-async function fetchText(from: string, headers: Fields = {}): Promise<{ text: string; url: string }> {
+async function fetchText(from: string, headers: HeaderFields = {}): Promise<{ text: string; url: string }> {
   const defaultHeaders = {
     Accept: 'application/json, application/yaml, text/yaml, */*;q=0.5',
     'User-Agent': formatUserAgent(),
   };
   // Redirects are followed here, because fetch would send all of these headers except Authorization to another origin.
   let url = from;
-  for (let redirects = 0; redirects <= 5; redirects++) {
+  for (let redirects = 0; redirects <= maxRedirects; redirects++) {
     const requestHeaders = new Headers(defaultHeaders);
     if (new URL(url).origin === new URL(from).origin)
       for (const [name, value] of Object.entries(headers)) requestHeaders.set(name, value);
@@ -115,7 +110,7 @@ async function fetchText(from: string, headers: Fields = {}): Promise<{ text: st
       redirect: 'manual',
       signal: AbortSignal.timeout(fetchTimeoutMs),
     }).catch((error: unknown) => {
-      throw unreadableError(url, error);
+      throw createUnreadableError(url, error);
     });
     const location = response.status >= 300 && response.status <= 399 ? response.headers.get('location') : null;
     const nextUrl = location === null ? null : URL.parse(location, url);
@@ -143,11 +138,11 @@ async function readText(response: Response, url: string): Promise<string> {
       chunks.push(chunk);
     }
   } catch (error) {
-    throw error instanceof AppError ? error : unreadableError(url, error);
+    throw error instanceof AppError ? error : createUnreadableError(url, error);
   }
   return decodeDocument(Buffer.concat(chunks));
 }
 
-function unreadableError(url: string, error: unknown): AppError {
+function createUnreadableError(url: string, error: unknown): AppError {
   return new AppError('unavailable', `${url} cannot be read: ${explainNoResponse(error)}`);
 }

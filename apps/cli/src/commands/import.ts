@@ -4,12 +4,12 @@ import { parseJson } from '@toolhost/json/json';
 import { yamlNumberOptions } from '@toolhost/json/yaml-numbers';
 import type { PlannedImport } from '@toolhost/openapi-to-tools/import-document';
 import type { ImportChoices } from '@toolhost/openapi-to-tools/plan/choices';
-import type { ImportReportLine } from '@toolhost/openapi-to-tools/plan-outline';
-import { maxDocumentCharacters } from '@toolhost/openapi-to-tools/plan-outline';
+import { type ImportReportLine, maxDocumentCharacters } from '@toolhost/openapi-to-tools/plan-outline';
 import { programName } from '@toolhost/server/command-line';
 import { type Input, operations } from '@toolhost/server/operations';
 import { getSlugProblem } from '@toolhost/tool-config/slug';
 import { type Command, Option } from 'commander';
+import { writeFileAtomically } from '../atomic-file.ts';
 import { connect } from '../connection/connect.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import {
@@ -20,8 +20,7 @@ import {
   type JsonOption,
 } from '../options.ts';
 import { formatTable, print, printJson, printMessage } from '../print.ts';
-import { writeFileAtomically } from '../whole-file.ts';
-import { type ImportSource, parseHeader, readImportSource } from './import-source.ts';
+import { collectHeader, type ImportSource, readImportSource } from './import-source.ts';
 
 type Options = ConnectionOptions &
   JsonOption &
@@ -60,7 +59,7 @@ export function addImport(program: Command): void {
     .option(
       '--header <header>',
       "request header for a description behind a login, as 'Name: value'; repeatable",
-      parseHeader,
+      collectHeader,
     )
     .option('--name <name>', 'name of the server')
     .option('--slug <slug>', 'slug of the server')
@@ -90,12 +89,12 @@ Examples:
 
 async function runImport(from: string, options: Options): Promise<void> {
   const { slug } = options;
-  // Checked first, because reading and planning may take a minute.
+  // Reading and planning may take a minute, so the slug is checked first.
   const problem = slug === undefined ? undefined : getSlugProblem(slug);
   if (problem !== undefined) throw new AppError('invalid', `--slug ${slug}: ${problem}`);
   const source = await readImportSource(from, options.header);
   printMessage(`Reading ${from} (${formatSize(source.text.length)})`);
-  if (!options.plan && options.out === undefined) return create(source, options);
+  if (!options.plan && options.out === undefined) return createServer(source, options);
   const { importDocument } = await import('@toolhost/openapi-to-tools/import-document');
   const plan = importDocument(source.text, toChoices(source, options), options.list ?? 'none');
   printMessage(`Planned ${plan.operations.operations} operations`);
@@ -160,7 +159,7 @@ async function writeConfig(plan: PlannedImport, from: string, options: Options):
   else print(`${out}: ${tools} tools, about ${tokens} tokens. Check it with: ${programName} check ${out}`);
 }
 
-async function create(source: ImportSource, options: Options): Promise<void> {
+async function createServer(source: ImportSource, options: Options): Promise<void> {
   if (source.text.length > maxDocumentCharacters) {
     const maxSize = formatSize(maxDocumentCharacters);
     throw new AppError(
@@ -208,7 +207,7 @@ export function addReimport(program: Command): void {
     .option(
       '--header <header>',
       "request header for a description behind a login, as 'Name: value' (default: that of the last import)",
-      parseHeader,
+      collectHeader,
     )
     .option(
       '--set <name=value>',
@@ -260,7 +259,7 @@ async function runReimport(slug: string, from: string | undefined, options: Reim
   print(operations.reimportApi.toAgentText?.(result) ?? '');
 }
 
-/** Compares the description at its URL with the last import, or sets whether the service does so every day. */
+/** Compares the description at its URL with the last import, or turns the daily comparison on or off. */
 async function runCheckOrWatch(
   client: RestClient,
   slug: string,
@@ -274,13 +273,13 @@ async function runCheckOrWatch(
   const watched = watch && (await client.run('watchImport', { slug, watch }));
   const checked = options.check && (await client.run('compareImport', { slug }));
   const { imported } = checked ?? watched ?? {};
-  if (checked) process.exitCode = imported?.error === undefined ? (imported?.changed ? 2 : 0) : 1;
+  if (checked && imported?.error !== undefined) process.exitCode = 1;
+  else if (checked && imported?.changed) process.exitCode = 2;
   if (options.json) return printJson({ slug, imported });
   if (watched) print(operations.watchImport.toAgentText?.(watched) ?? '');
   if (checked) print(operations.compareImport.toAgentText?.(checked) ?? '');
 }
 
-/** Formats an import plan for the terminal. */
 function formatPlan(plan: PlannedImport): string {
   const { title, format, operations: counts, groups, chosen, proposal } = plan;
   return [
@@ -324,7 +323,6 @@ function formatResponseSize(answer: ImportReportLine['answer']): string[] {
   return [`response of about ${tokens} tokens, or ${kept} with --fields, which keeps ${paths.join(', ')}`];
 }
 
-/** Returns the header lines of a configuration file. */
 function formatImportHeader({ title, format, secrets, notes }: PlannedImport, from: string): string[] {
   return [
     `Imported from ${from}: ${title} (${format}).`,

@@ -7,7 +7,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type TargetOptions, withTarget } from '../connection/connect.ts';
 import { addTargetOptions, collectValue, type JsonOption } from '../options.ts';
 import { formatTable, print, printJson } from '../print.ts';
-import { addFieldOptions, collectFields, operationCommand } from './operation-command.ts';
+import { addFieldOptions, addOperationCommand, collectFields } from './operation-command.ts';
 
 type Options = TargetOptions & JsonOption & { quiet?: true; [attribute: string]: unknown };
 type KeyRecord = Output<'listApiKeys'>['keys'][number];
@@ -24,13 +24,13 @@ export function addKeys(program: Command): void {
   const keys = program.command('keys').description(`create, list, and revoke API keys, ${onDatabaseOrServicePhrase}`);
   addCreateCommand(keys);
   addLimitCommand(keys);
-  operationCommand(keys, ['list', 'listApiKeys'], {
+  addOperationCommand(keys, ['list', 'listApiKeys'], {
     isOperator: true,
     list: 'keys',
-    formatOutput: async ({ keys: all }, _input, now) =>
-      all.length === 0 ? 'This workspace has no API keys yet.' : formatKeyTable(all, await now()),
+    formatOutput: async (output, _input, now) =>
+      output.keys.length === 0 ? 'This workspace has no API keys yet.' : formatKeyTable(output.keys, await now()),
   });
-  operationCommand(keys, ['revoke', 'revokeApiKey'], {
+  addOperationCommand(keys, ['revoke', 'revokeApiKey'], {
     isOperator: true,
     positionals: { id: undefined },
     getConfirmation: ({ id }) => ({
@@ -106,7 +106,7 @@ function addLimitCommand(keys: Command): void {
   });
 }
 
-/** Rejects a command that sets something if no value was passed. */
+/** Ends a command that sets something with a usage error if no value was passed. */
 export function rejectEmptyChange(command: Command, values: object, attributes: ReadonlyMap<string, string>): void {
   if (Object.keys(values).length > 0) return;
   const flags = command.options.filter((option) => attributes.has(option.attributeName())).map(({ long }) => long);
@@ -133,13 +133,13 @@ function parseScopes(text: string): KeyScope[] {
 }
 
 const secondsPerUnit = { h: 3600, d: 86_400, w: 7 * 86_400 } as const;
-const maxSpanS = 10 * 365 * secondsPerUnit.d;
+const maxSpanSeconds = 10 * 365 * secondsPerUnit.d;
 
 /** Parses a time span such as `90d` to seconds. @throws InvalidArgumentError with the allowed form */
 function parseTimeSpan(text: string): number {
   const match = /^([1-9]\d{0,5})([hdw])$/.exec(text.trim());
   const span = match ? Number(match[1]) * secondsPerUnit[match[2] as keyof typeof secondsPerUnit] : Number.NaN;
-  if (span <= maxSpanS) return span;
+  if (span <= maxSpanSeconds) return span;
   throw new InvalidArgumentError('allowed: hours, days, or weeks, such as 12h, 90d, or 4w, up to 10 years');
 }
 
@@ -178,9 +178,7 @@ function formatKeyTable(keys: readonly KeyRecord[], now: number): string {
     scopes: ({ scopes }) => scopes.join(','),
     servers: ({ servers = [], views = [] }) => [...servers, ...views].join(',') || 'all',
     state: (key) =>
-      key.creator_left && key.revoked_at === undefined
-        ? `${formatState(key, now)}, its creator has left`
-        : formatState(key, now),
+      formatState(key, now) + (key.creator_left && key.revoked_at === undefined ? ', its creator has left' : ''),
     'last used': ({ last_used_at }) => last_used_at ?? 'never',
   });
 }
@@ -191,9 +189,8 @@ function formatState({ revoked_at, expires_at }: KeyRecord, now: number): string
   return `${Date.parse(expires_at) <= now ? 'expired' : 'valid until'} ${expires_at}`;
 }
 
-/** Service URL that commands use by default. */
 const defaultUrl = 'http://127.0.0.1:8080';
-const bearer = '-H "Authorization: Bearer $TOOLHOST_API_KEY"';
+const curlAuthorization = '-H "Authorization: Bearer $TOOLHOST_API_KEY"';
 
 /** Returns example commands that the key may run. `url` is the service URL. */
 function getFirstCommands(key: KeyRecord, url: string): string[] {
@@ -208,11 +205,12 @@ function getUsageCommands({ scopes, servers, views }: KeyRecord, url: string): s
   const [view] = views ?? [];
   if (view !== undefined && !servers) return [buildConnectCommand(view, url)];
   const slug = servers?.[0] ?? 'SLUG';
-  if (hasScope(scopes, 'manage:read')) return [`${programName} servers list`, `curl ${url}/api/v1/servers ${bearer}`];
+  if (hasScope(scopes, 'manage:read'))
+    return [`${programName} servers list`, `curl ${url}/api/v1/servers ${curlAuthorization}`];
   if (hasScope(scopes, 'call')) {
     return [
       `${programName} call ${slug} TOOL --arg name=value`,
-      `curl ${url}/api/v1/servers/${slug}/tools/TOOL/call ${bearer} -H 'Content-Type: application/json' -d '{"arguments": {}}'`,
+      `curl ${url}/api/v1/servers/${slug}/tools/TOOL/call ${curlAuthorization} -H 'Content-Type: application/json' -d '{"arguments": {}}'`,
       buildConnectCommand(slug, url),
     ];
   }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { jsonOption, parseServiceUrlOption, profileOption } from '../options.ts';
+import { createJsonOption, createProfileOption, parseServiceUrlOption } from '../options.ts';
 import type { LoginOptions, LogoutOptions, ProfilesOptions } from './login.ts';
 
 export function addLogin(program: Command): void {
@@ -11,11 +11,11 @@ export function addLogin(program: Command): void {
       'service URL (default: that of the profile, TOOLHOST_URL, BASE_URL, or this machine)',
       parseServiceUrlOption,
     )
-    .addOption(profileOption('name of the profile (default: the one with that URL, or a new one)'))
+    .addOption(createProfileOption('name of the profile (default: the one with that URL, or a new one)'))
     .option('--no-browser', 'do not open a browser; paste the URL that the login redirects to')
     .option('--read-only', 'request read access only (manage:read)')
     .option('--with-key', 'store an API key from standard input instead of logging in')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .addHelpText(
       'after',
       `
@@ -38,9 +38,9 @@ export function addLogout(program: Command): void {
   program
     .command('logout')
     .description('end the login of a profile at its service, and remove the local tokens')
-    .addOption(profileOption())
+    .addOption(createProfileOption())
     .option('--local', 'only remove the local tokens or API key')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .addHelpText(
       'after',
       `
@@ -73,19 +73,19 @@ Examples:
   profiles
     .command('list', { isDefault: true })
     .description('list the profiles; a * marks the one in use')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .action(async (options: ProfilesOptions) => (await import('./login.ts')).listProfiles(options));
   profiles
     .command('use')
     .description('switch to a profile')
     .argument('<profile>', 'name of the profile')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .action(async (name: string, options: ProfilesOptions) => (await import('./login.ts')).useProfile(name, options));
   profiles
     .command('remove')
     .description('remove a profile that is logged out')
     .argument('<profile>', 'name of the profile')
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .action(async (name: string, options: ProfilesOptions) =>
       (await import('./login.ts')).removeProfile(name, options),
     );

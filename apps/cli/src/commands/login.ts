@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { text } from 'node:stream/consumers';
+import { text as readText } from 'node:stream/consumers';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 import { isSafeUrl } from '@toolhost/mcp-doctor/checks';
 import { createWebClient, type WebClient } from '@toolhost/mcp-doctor/web';
@@ -17,7 +17,7 @@ import {
   revokeStoredLogin,
   type StoredCredential,
 } from '../profiles/credentials.ts';
-import { withLock } from '../profiles/own-files.ts';
+import { withLock } from '../profiles/private-files.ts';
 import {
   getConfigFolder,
   getProfileUrl,
@@ -49,17 +49,17 @@ type Target = { profile: string; url: string };
 
 /** Chooses the service and the profile. @throws AppError if the URL would expose tokens on the network */
 function chooseTarget(url: string | undefined, { profile }: LoginOptions, profiles: Profiles): Target {
-  const inUse = resolveProfile(profile, profiles);
-  const profileUrl = inUse === undefined ? undefined : profiles.urls.get(inUse);
+  const activeProfile = resolveProfile(profile, profiles);
+  const profileUrl = activeProfile === undefined ? undefined : profiles.urls.get(activeProfile);
   const defaultUrl = profile === undefined ? (getUrlFromEnvironment() ?? profileUrl) : profileUrl;
   const address = url ?? defaultUrl ?? getServiceUrl();
   if (!isSafeUrl(address)) throw new AppError('invalid', `${address}: tokens could be intercepted. Use https://`);
-  return { profile: profile ?? getProfileName(address, profiles, inUse), url: address };
+  return { profile: profile ?? getProfileName(address, profiles, activeProfile), url: address };
 }
 
-/** Returns the profile for a URL: the one in use, another one with that URL, or a new one. */
-function getProfileName(url: string, { urls }: Profiles, inUse: string | undefined): string {
-  if (inUse !== undefined && (urls.get(inUse) ?? url) === url) return inUse;
+/** Returns the profile for a URL: the active one, another one with that URL, or a new one named after the host. */
+function getProfileName(url: string, { urls }: Profiles, activeProfile: string | undefined): string {
+  if (activeProfile !== undefined && (urls.get(activeProfile) ?? url) === url) return activeProfile;
   const existing = [...urls].find(([, address]) => address === url);
   if (existing) return existing[0];
   return urls.has('default')
@@ -72,7 +72,7 @@ function getProfileName(url: string, { urls }: Profiles, inUse: string | undefin
 }
 
 async function readKeyFromInput(url: string): Promise<StoredCredential> {
-  const key = (await text(process.stdin)).trim();
+  const key = (await readText(process.stdin)).trim();
   if (!/^[\x21-\x7e]{1,200}$/.test(key))
     throw new AppError('invalid', 'standard input has no API key; expected one line of visible ASCII characters');
   try {
@@ -118,9 +118,11 @@ async function discoverServiceLogin(web: WebClient, url: string) {
       `${url} responded with ${unauthorizedResponse.status}, but not like toolhost. Check the URL: it must be the URL of the service, not of a server`,
     );
   const target = await discoverLogin(web, url + apiPath, unauthorizedResponse);
-  const { issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint = issuer } = target;
+  const { issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint } = target;
   const endpoints = [issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint];
-  const externalUrl = endpoints.find((address) => !new URL(address).href.startsWith(`${url}/`));
+  const externalUrl = endpoints.find(
+    (address) => address !== undefined && !new URL(address).href.startsWith(`${url}/`),
+  );
   if (externalUrl !== undefined) {
     const { origin, pathname } = new URL(externalUrl);
     throw new AppError(
@@ -133,15 +135,14 @@ async function discoverServiceLogin(web: WebClient, url: string) {
 
 /** Stores the credential and makes its profile the current one. Returns the previous credential. */
 function storeCredential(folder: string, { profile, url }: Target, credential: StoredCredential) {
-  return changeCredential(folder, profile, async (before, save) => {
+  return changeCredential(folder, profile, async (previous, save) => {
     save(credential);
     const { urls } = readProfiles(folder);
     writeProfiles(folder, { current: profile, urls: new Map([...urls, [profile, url]]) });
-    return before;
+    return previous;
   });
 }
 
-/** Revokes the login that a new one replaces. */
 async function revokePreviousLogin(previous: StoredCredential): Promise<void> {
   try {
     await revokeStoredLogin(previous);
@@ -158,10 +159,10 @@ export async function logout({ profile: option, local, json }: LogoutOptions): P
   const profile = resolveProfile(option, profiles);
   if (profile === undefined) throw new AppError('notFound', 'there is no profile, so there is no login to end');
   const url = getProfileUrl(profiles, profile);
-  await changeCredential(folder, profile, async (before, save) => {
-    if (!before) throw new AppError('notFound', `the profile "${profile}" has no login`);
+  await changeCredential(folder, profile, async (current, save) => {
+    if (!current) throw new AppError('notFound', `the profile "${profile}" has no login`);
     if (!local)
-      await revokeStoredLogin(before).catch((error: unknown) => {
+      await revokeStoredLogin(current).catch((error: unknown) => {
         throw new AppError(
           'unavailable',
           `${getErrorMessage(error)}. Nothing was removed. Retry, or only remove the local tokens: ${programName} logout --profile ${profile} --local`,
@@ -182,12 +183,12 @@ export async function listProfiles({ json }: ProfilesOptions): Promise<void> {
   const folder = getConfigFolder();
   const profiles = readProfiles(folder);
   const credentials = readCredentials(folder);
-  const inUse = resolveProfile(undefined, profiles);
+  const activeProfile = resolveProfile(undefined, profiles);
   const profileRows = [...profiles.urls].map(([name, url]) => ({
     name,
     url,
     credential: getCredentialKind(credentials.get(name), url),
-    in_use: name === inUse,
+    in_use: name === activeProfile,
   }));
   if (json) return printJson({ profiles: profileRows });
   if (profileRows.length === 0) return print(`There are no profiles yet. Log in with: ${programName} login URL`);
@@ -203,7 +204,7 @@ export async function listProfiles({ json }: ProfilesOptions): Promise<void> {
 }
 
 /** Changes the profiles under a lock, so that no other command changes them. */
-function changeProfiles(folder: string, update: (now: Profiles) => Profiles): Promise<void> {
+function changeProfiles(folder: string, update: (profiles: Profiles) => Profiles): Promise<void> {
   return withLock(getLockPath(folder), async () => writeProfiles(folder, update(readProfiles(folder))));
 }
 

@@ -25,7 +25,7 @@ export type OperationCommand<Name extends OperationName> = {
   /** Fields that are positional arguments, in order, with a description where that of the catalog does not fit. */
   positionals?: { [F in Field<Name>]?: FieldArgument };
   options?: { [F in Field<Name>]?: FieldOption };
-  /** Prose and examples after the help. */
+  /** Prose and examples at the end of the help. */
   help?: string;
   /** Name of the list in the output. All pages of it are read, with `pageSize` entries each. */
   list?: keyof Output<Name> & string;
@@ -43,7 +43,7 @@ export type OperationCommand<Name extends OperationName> = {
 };
 
 /** Declares the command `name` of a group from the operation catalog. */
-export function operationCommand<Name extends OperationName>(
+export function addOperationCommand<Name extends OperationName>(
   group: Command,
   [name, operationName]: readonly [name: string, operation: Name],
   definition: OperationCommand<Name>,
@@ -100,15 +100,15 @@ async function readOutput<Name extends OperationName>(
 }
 
 /** Description and parser of an argument, where those of the catalog do not fit. */
-type FieldArgument = string | readonly [meaning: string, read: (text: string) => unknown] | undefined;
+type FieldArgument = string | readonly [description: string, parse: (text: string) => unknown] | undefined;
 
 /** Adds the argument for a field, with its name and description from the catalog. */
-function addFieldArgument(command: Command, operation: Operation, field: string, declared: FieldArgument): void {
-  if (Array.isArray(declared)) command.argument(`<${field}>`, ...(declared as [string, (text: string) => unknown]));
+function addFieldArgument(command: Command, operation: Operation, field: string, override: FieldArgument): void {
+  if (Array.isArray(override)) command.argument(`<${field}>`, ...(override as [string, (text: string) => unknown]));
   else
     command.argument(
       `<${field}>`,
-      (declared as string | undefined) ?? formatFieldDescription(getFieldSchema(operation, field)),
+      (override as string | undefined) ?? formatFieldDescription(getFieldSchema(operation, field)),
     );
 }
 
@@ -117,12 +117,12 @@ export function addFieldOptions(
   command: Command,
   operation: Operation,
   options: { [field: string]: FieldOption | undefined },
-  minimum?: number,
+  minOverride?: number,
 ): Map<string, string> {
   const attributes = new Map<string, string>();
-  for (const [field, flags] of Object.entries(options)) {
-    if (flags === undefined) continue;
-    const option = createFieldOption(operation, field, flags, minimum);
+  for (const [field, flagsOrOption] of Object.entries(options)) {
+    if (flagsOrOption === undefined) continue;
+    const option = createFieldOption(operation, field, flagsOrOption, minOverride);
     command.addOption(option);
     attributes.set(option.attributeName(), field);
   }
@@ -134,6 +134,6 @@ export function collectFields(
   options: { readonly [attribute: string]: unknown },
   attributes: ReadonlyMap<string, string>,
 ): { [field: string]: unknown } {
-  const passed = [...attributes].filter(([attribute]) => options[attribute] !== undefined);
-  return Object.fromEntries(passed.map(([attribute, field]) => [field, options[attribute]]));
+  const passedOptions = [...attributes].filter(([attribute]) => options[attribute] !== undefined);
+  return Object.fromEntries(passedOptions.map(([attribute, field]) => [field, options[attribute]]));
 }

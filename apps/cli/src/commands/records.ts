@@ -141,7 +141,8 @@ async function runRecords<Item extends DatedRecord>(kind: RecordKind<Item>, opti
     if (json) for (const record of records) print(toJsonText(record));
     else if (records.length > 0) print(kind.formatLines(records).map(toOneLine).join('\n'));
   };
-  const now = follow || (since && 'agoMs' in since) ? await getServiceTime(client.url) : 0;
+  const needsServiceTime = follow || (since && 'agoMs' in since);
+  const now = needsServiceTime ? await getServiceTime(client.url) : 0;
   const sinceMs = since && ('atMs' in since ? since.atMs : now - since.agoMs);
   if (follow) {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(0));

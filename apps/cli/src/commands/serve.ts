@@ -14,11 +14,10 @@ export function addServe(program: Command): void {
 export async function runServe(): Promise<void> {
   const { serve } = await loadService();
   await serve();
-  // Saved now, because a killed process could not save its compile cache at exit.
+  // A killed process cannot save its compile cache at exit.
   flushCompileCache();
 }
 
-/** Formats the settings for the help. */
 function formatSettings(): string {
   const lines = variableDescriptions.map(({ name, fallback, meaning }) => {
     return `  ${name.padEnd(24)} ${meaning}${fallback === '' ? '' : ` (default: ${fallback})`}`;

@@ -1,4 +1,4 @@
-import { text } from 'node:stream/consumers';
+import { text as readText } from 'node:stream/consumers';
 import { AppError } from '@toolhost/errors/errors';
 import { describeForeignDocument } from '@toolhost/errors/input-errors';
 import { parseJson } from '@toolhost/json/json';
@@ -18,16 +18,16 @@ import {
   type NamedValue,
 } from '../options.ts';
 import { formatTable, print, printJson, toOneLine } from '../print.ts';
-import { operationCommand } from './operation-command.ts';
+import { addOperationCommand } from './operation-command.ts';
 
 type Options = ConnectionOptions & JsonOption;
 type Fields = { [field: string]: unknown };
 
 export function addServers(program: Command): void {
   const servers = program.command('servers').description('manage the hosted servers of a running service');
-  operationCommand(servers, ['list', 'listMcpServers'], {
+  addOperationCommand(servers, ['list', 'listMcpServers'], {
     list: 'servers',
-    formatOutput: ({ servers: all }) => formatServerTable(all),
+    formatOutput: (output) => formatServerTable(output.servers),
   });
   addConnectionOptions(servers.command('get'))
     .description('print a server as a configuration file; secrets are masked')
@@ -50,7 +50,7 @@ export function addServers(program: Command): void {
       '\nA secret that is ******** in the file keeps its stored value.\n\nExample:\n  toolhost servers update server.yaml',
     )
     .action((file: string, options: Options) => storeServer('replaceMcpServer', file, options));
-  operationCommand(servers, ['delete', 'deleteMcpServer'], {
+  addOperationCommand(servers, ['delete', 'deleteMcpServer'], {
     positionals: { slug: undefined },
     help: 'At a terminal, type the slug to confirm. Otherwise, --yes is required.\n\nExample:\n  toolhost servers delete projects --yes',
     getConfirmation: ({ slug }) => ({
@@ -58,12 +58,12 @@ export function addServers(program: Command): void {
       confirmationWord: slug,
     }),
   });
-  operationCommand(servers, ['deleted', 'listDeletedServers'], {
+  addOperationCommand(servers, ['deleted', 'listDeletedServers'], {
     list: 'servers',
-    formatOutput: ({ servers: all }) =>
-      all.length === 0
+    formatOutput: (output) =>
+      output.servers.length === 0
         ? 'No deleted servers can be restored.'
-        : formatTable(all, {
+        : formatTable(output.servers, {
             slug: 'slug',
             name: 'name',
             secrets: 'secret_count',
@@ -71,7 +71,7 @@ export function addServers(program: Command): void {
             'restorable until': 'restorable_until',
           }),
   });
-  operationCommand(servers, ['delete-secrets', 'deleteDeletedServerSecrets'], {
+  addOperationCommand(servers, ['delete-secrets', 'deleteDeletedServerSecrets'], {
     positionals: { slug: 'slug of the deleted server' },
     getConfirmation: ({ slug }) => ({
       effect: `permanently delete all secrets of the deleted server ${slug}`,
@@ -79,7 +79,7 @@ export function addServers(program: Command): void {
     }),
     formatOutput: ({ deleted }, { slug }) => `Deleted ${deleted} ${deleted === 1 ? 'secret' : 'secrets'} of ${slug}.`,
   });
-  operationCommand(servers, ['restore', 'restoreMcpServer'], {
+  addOperationCommand(servers, ['restore', 'restoreMcpServer'], {
     positionals: { slug: 'slug of the deleted server' },
     help: 'Restores its configuration, versions, secrets, limits, and logins.\n\nExample:\n  toolhost servers restore projects',
   });
@@ -112,7 +112,7 @@ async function showServer(slug: string, options: Options): Promise<void> {
   const result = await readServerWithConfig(await connect(options), slug);
   if (options.json) return printJson(result);
   const { server, secrets, callback_url, warnings } = result;
-  // Printed as comments, so that the whole output is a valid configuration file.
+  // Comments, so that the whole output is a valid configuration file.
   const headerLines = [
     `${server.url} (${server.access}), version ${server.version} of ${server.updated_at}`,
     ...(secrets.length > 0 ? [`Secrets with a value: ${secrets.join(', ')}`] : []),
@@ -195,7 +195,7 @@ Examples:
   toolhost tools update projects list_projects changes.yaml`,
     )
     .action(updateTool);
-  operationCommand(tools, ['remove', 'removeTool'], {
+  addOperationCommand(tools, ['remove', 'removeTool'], {
     description: 'remove a tool from a server; its definition stays in the server versions',
     positionals: { slug: undefined, tool: undefined },
     getConfirmation: ({ slug, tool }) => ({
@@ -244,7 +244,6 @@ function parseFieldValue(value: string): unknown {
   }
 }
 
-/** Adds or updates a tool. The service validates the fields. */
 async function changeTool(name: 'addTool' | 'updateTool', input: Fields, options: Options): Promise<void> {
   const changed = await (await connect(options)).run(name, input as Input<typeof name>);
   if (options.json) printJson(changed);
@@ -272,19 +271,19 @@ Examples:
   toolhost secrets set projects SERVICE_KEY --value-file /run/secrets/service-key`,
     )
     .action(setSecret);
-  operationCommand(secrets, ['list', 'listSecrets'], {
+  addOperationCommand(secrets, ['list', 'listSecrets'], {
     positionals: { slug: undefined },
-    formatOutput: ({ secrets: all }, { slug }) =>
-      all.length === 0
+    formatOutput: (output, { slug }) =>
+      output.secrets.length === 0
         ? `The server ${slug} has no secrets.`
-        : formatTable(all, {
+        : formatTable(output.secrets, {
             name: 'name',
             'set at': 'updated_at',
             'sent to': ({ origins }) => origins.join(','),
             'used by': ({ used_by }) => used_by.join(', ') || 'nothing',
           }),
   });
-  operationCommand(secrets, ['delete', 'deleteSecret'], {
+  addOperationCommand(secrets, ['delete', 'deleteSecret'], {
     positionals: { slug: undefined, name: undefined },
     getConfirmation: ({ slug, name }) => ({
       effect: `permanently delete the secret ${name} of the server ${slug}`,
@@ -305,7 +304,7 @@ async function setSecret(slug: string, name: string, options: SetOptions, comman
   const input =
     options.valueFile !== undefined
       ? await readTextFile(options.valueFile)
-      : await (stdin.isTTY ? promptHidden(`Value of ${name}: `, { input: stdin, output: stderr }) : text(stdin));
+      : await (stdin.isTTY ? promptHidden(`Value of ${name}: `, { input: stdin, output: stderr }) : readText(stdin));
   // Editors and `echo` end a file with a line break that is not part of the secret.
   const value = input.replace(/\r?\n$/, '');
   if (value === '') throw new AppError('invalid', `the value of ${name} is empty; nothing was stored`);
@@ -320,7 +319,7 @@ export function addLogins(program: Command): void {
   const logins = program
     .command('logins')
     .description('list and end the logins of people at servers, including command-line logins');
-  operationCommand(logins, ['list', 'listGrants'], {
+  addOperationCommand(logins, ['list', 'listGrants'], {
     options: { slug: ['--server <slug>', 'only logins at this server'] },
     help: 'Examples:\n  toolhost logins list\n  toolhost logins list --server projects',
     list: 'grants',
@@ -337,7 +336,7 @@ export function addLogins(program: Command): void {
             'last used': ({ last_used_at }) => last_used_at ?? 'never',
           }),
   });
-  operationCommand(logins, ['end', 'revokeGrant'], {
+  addOperationCommand(logins, ['end', 'revokeGrant'], {
     description: 'end a login immediately; its client has to ask the person to log in again',
     positionals: { id: 'login ID, grt_…' },
     help: 'Example:\n  toolhost logins end grt_… --yes',

@@ -8,7 +8,7 @@ import type { RestClient } from '../connection/rest-client.ts';
 import { formatPlannedChange } from '../files/apply.ts';
 import { addConnectionOptions, type ConnectionOptions, exitWithOneOnUsageError, type JsonOption } from '../options.ts';
 import { formatTable, print, printJson } from '../print.ts';
-import { operationCommand } from './operation-command.ts';
+import { addOperationCommand } from './operation-command.ts';
 import { printConfig } from './servers.ts';
 
 type Options = ConnectionOptions & JsonOption;
@@ -18,14 +18,14 @@ export function addVersions(program: Command): void {
   const versions = program
     .command('versions')
     .description('show, compare, and restore the versions of a hosted server');
-  operationCommand(versions, ['list', 'listVersions'], {
+  addOperationCommand(versions, ['list', 'listVersions'], {
     isDefault: true,
     positionals: { slug: undefined },
     help: 'Examples:\n  toolhost versions projects\n  toolhost versions list projects --json',
     list: 'versions',
     pageSize: versionsPerPage,
-    formatOutput: ({ versions: all }) =>
-      formatTable(all, {
+    formatOutput: (output) =>
+      formatTable(output.versions, {
         version: 'version',
         'stored at': 'created_at',
         by: ({ created_by, created_by_name }) => created_by_name ?? created_by,
@@ -49,7 +49,7 @@ export function addVersions(program: Command): void {
       '\nExit codes: 0 no differences, 1 a problem, 2 differences.\n\nExamples:\n  toolhost versions diff projects 3\n  toolhost versions diff projects 3 5',
     )
     .action(diffVersions);
-  operationCommand(versions, ['restore', 'restoreVersion'], {
+  addOperationCommand(versions, ['restore', 'restoreVersion'], {
     description: 'restore an older version as a new version; secrets stay unchanged',
     positionals: { slug: undefined, version: ['version number', parseVersion] },
     help: 'Example:\n  toolhost versions restore projects 3',
@@ -61,11 +61,11 @@ function parseVersion(text: string): number {
   return Number(text);
 }
 
-/** Page size of versions; small, because each version holds a whole configuration. */
+/** Versions per page; few, because each of them holds a whole configuration. */
 const versionsPerPage = 20;
 
-/** Finds the versions with these numbers; undefined stands for the newest. @throws AppError notFound */
-async function findVersions(
+/** Reads the versions with these numbers; undefined stands for the newest. @throws AppError notFound */
+async function getVersions(
   client: RestClient,
   slug: string,
   numbers: readonly (number | undefined)[],
@@ -88,7 +88,7 @@ async function findVersions(
 }
 
 async function showVersion(slug: string, number: number, options: Options): Promise<void> {
-  const [version] = await findVersions(await connect(options), slug, [number]);
+  const [version] = await getVersions(await connect(options), slug, [number]);
   if (options.json) return printJson(version);
   const by = version?.created_by_name ?? version?.created_by;
   await printConfig([`Version ${version?.version} of ${version?.created_at}, by ${by}`], version?.config);
@@ -101,7 +101,7 @@ async function diffVersions(
   options: Options,
 ): Promise<void> {
   const client = await connect(options);
-  const [older, newer] = await findVersions(client, slug, [number, otherNumber]);
+  const [older, newer] = await getVersions(client, slug, [number, otherNumber]);
   const changes = await diffConfigs(older?.config, newer?.config);
   if (changes.length > 0) process.exitCode = 2;
   if (options.json) return printJson({ from: older?.version, to: newer?.version, changes });

@@ -4,31 +4,30 @@ import { readServerWithConfig } from '../connection/lists.ts';
 import { createRestClient, type RestClient } from '../connection/rest-client.ts';
 import { getConfigFolder, readProfiles } from '../profiles/profiles.ts';
 
-/** A completion candidate and its description. */
 type Candidate = { word: string; description: string };
 
 /** Candidates, or `files` to let the shell complete file names. */
 type Completion = 'files' | readonly Candidate[];
 
 /** Values on the command line: options by attribute name, arguments by name. */
-type GivenValues = ReadonlyMap<string, string>;
+type WordValues = ReadonlyMap<string, string>;
 
 /** Returns the completion candidates for the word under the cursor, in declaration order. */
 export async function getCompletion(program: Command, words: readonly string[]): Promise<Completion> {
-  const { expected, given, currentWord, prefix } = parseWords(program, words);
-  const completion = await getCandidates(expected, given);
+  const { expected, values, currentWord, prefix } = parseWords(program, words);
+  const completion = await getCandidates(expected, values);
   if (completion === 'files') return completion;
   return completion
     .filter(({ word }) => word.startsWith(currentWord))
     .map(({ word, description }) => ({ word: prefix + word, description }));
 }
 
-async function getCandidates(expected: ExpectedWord, given: GivenValues): Promise<Completion> {
+async function getCandidates(expected: ExpectedWord, values: WordValues): Promise<Completion> {
   switch (expected.kind) {
     case 'command': {
       const { command, argument } = expected;
       const commands = command.createHelp().visibleCommands(command);
-      const defaultCandidates = await completeArgument(argument, given);
+      const defaultCandidates = await completeArgument(argument, values);
       const words = commands.map((subcommand) => ({ word: subcommand.name(), description: subcommand.description() }));
       return [...words, ...(defaultCandidates === 'files' ? [] : defaultCandidates)];
     }
@@ -38,54 +37,55 @@ async function getCandidates(expected: ExpectedWord, given: GivenValues): Promis
       return options.map(({ long, description }) => ({ word: long ?? '', description }));
     }
     case 'argument':
-      return completeArgument(expected.argument, given);
+      return completeArgument(expected.argument, values);
     case 'value':
-      return completeOption(expected.option, given);
+      return completeOption(expected.option, values);
   }
 }
 
-async function completeArgument(argument: Argument | undefined, given: GivenValues): Promise<Completion> {
+async function completeArgument(argument: Argument | undefined, values: WordValues): Promise<Completion> {
   if (!argument) return [];
-  return getChoices(argument) ?? completeByName(argument.name(), given);
+  return getChoices(argument) ?? completeByName(argument.name(), values);
 }
 
-async function completeOption(option: Option, given: GivenValues): Promise<Completion> {
+async function completeOption(option: Option, values: WordValues): Promise<Completion> {
+  // Reads `file` from `--output <file>`.
   const placeholder = /[<[]([\w|-]+)/.exec(option.flags)?.[1] ?? '';
   const placeholderNames: { [long: string]: string } = { '--profile': 'profile', '--server': 'slug', '--tool': 'tool' };
-  return getChoices(option) ?? completeByName(placeholderNames[option.long ?? ''] ?? placeholder, given);
+  return getChoices(option) ?? completeByName(placeholderNames[option.long ?? ''] ?? placeholder, values);
 }
 
 function getChoices({ argChoices }: Argument | Option): Candidate[] | undefined {
   return argChoices?.map((word) => ({ word, description: '' }));
 }
 
-/** Returns candidates for an argument or an option value by its declared name. */
-async function completeByName(name: string, given: GivenValues): Promise<Completion> {
+/** Returns the candidates for an argument or an option value. `name` is its name in the help, such as `file`. */
+async function completeByName(name: string, values: WordValues): Promise<Completion> {
   if (/^(file|dir|folder)\b/.test(name)) return 'files';
-  if (name === 'slug') return completeSlugs(given);
+  if (name === 'slug') return completeSlugs(values);
   if (name === 'profile')
     return [...readProfiles(getConfigFolder()).urls].map(([word, description]) => ({ word, description }));
-  const slug = given.get('slug') ?? given.get('server');
-  return name === 'tool' && slug !== undefined ? completeTools(slug, given) : [];
+  const slug = values.get('slug') ?? values.get('server');
+  return name === 'tool' && slug !== undefined ? completeTools(slug, values) : [];
 }
 
-/** Request timeout; the user is waiting at the prompt. */
+/** Short, because the user is waiting at the prompt. */
 const requestTimeoutMs = 1500;
 
-async function createClient(given: GivenValues): Promise<RestClient> {
-  const options = Object.fromEntries([...given].filter(([name]) => ['url', 'key', 'profile'].includes(name)));
+async function createClient(values: WordValues): Promise<RestClient> {
+  const options = Object.fromEntries([...values].filter(([name]) => ['url', 'key', 'profile'].includes(name)));
   const { url, credential } = await resolveConnection(options);
   // Tokens are not renewed here, because that could exceed the timeout.
   return createRestClient({ url, credential: { token: credential.token } }, requestTimeoutMs);
 }
 
-async function completeSlugs(given: GivenValues): Promise<Candidate[]> {
-  const { servers } = await (await createClient(given)).run('listMcpServers', { limit: 200 });
+async function completeSlugs(values: WordValues): Promise<Candidate[]> {
+  const { servers } = await (await createClient(values)).run('listMcpServers', { limit: 200 });
   return servers.map(({ slug, name }) => ({ word: slug, description: name })).filter(isSafeWord);
 }
 
-async function completeTools(slug: string, given: GivenValues): Promise<Candidate[]> {
-  const { config } = await readServerWithConfig(await createClient(given), slug);
+async function completeTools(slug: string, values: WordValues): Promise<Candidate[]> {
+  const { config } = await readServerWithConfig(await createClient(values), slug);
   return config.tools.map(({ name, description = '' }) => ({ word: name, description })).filter(isSafeWord);
 }
 
@@ -111,7 +111,7 @@ type ParsedWords = {
   currentWord: string;
   /** Fixed start of the word: `--server=` in `--server=pro`. */
   prefix: string;
-  given: GivenValues;
+  values: WordValues;
 };
 
 /** Parses a command line whose last word is under the cursor. */
@@ -120,35 +120,36 @@ function parseWords(program: Command, words: readonly string[]): ParsedWords {
   let command = program;
   let pendingOption: Option | undefined;
   const operands: string[] = [];
-  const given = new Map<string, string>();
+  const values = new Map<string, string>();
   for (const word of previousWords) {
     if (pendingOption) {
-      given.set(pendingOption.attributeName(), word);
+      values.set(pendingOption.attributeName(), word);
       pendingOption = undefined;
     } else if (word.startsWith('-')) {
       const [name = '', value] = splitAtEquals(word);
       const option = command.options.find(({ long, short }) => long === name || short === name);
       if (!option?.required) continue;
       if (value === undefined) pendingOption = option;
-      else given.set(option.attributeName(), value);
+      else values.set(option.attributeName(), value);
     } else {
       const subcommand: Command | undefined = operands.length === 0 ? findSubcommand(command, word) : undefined;
       if (subcommand) command = subcommand;
+      // A word that is not the command's name is an argument of the default command.
       if (subcommand?.name() !== word) operands.push(word);
     }
   }
   command.registeredArguments.forEach((argument, index) => {
     const operand = operands[index];
-    if (operand !== undefined) given.set(argument.name(), operand);
+    if (operand !== undefined) values.set(argument.name(), operand);
   });
-  return { ...getExpectedWord(command, { lastWord, pendingOption, operands: operands.length }), given };
+  return { ...getExpectedWord(command, { lastWord, pendingOption, operandCount: operands.length }), values };
 }
 
-/** Splits off the word under the cursor. Rejoins `--server=pro`, which bash splits into three words. */
-function splitLastWord(words: readonly string[]): [before: string[], last: string] {
-  const joined = words.filter((word, index) => word !== '=' || index === 0);
-  const lastWord = words.at(-1) === '=' ? '' : (joined.pop() ?? '');
-  return [joined, lastWord];
+/** Splits off the word under the cursor. Drops the `=` of `--server=pro`, which bash splits into three words. */
+function splitLastWord(words: readonly string[]): [previousWords: string[], lastWord: string] {
+  const previousWords = words.filter((word, index) => word !== '=' || index === 0);
+  const lastWord = words.at(-1) === '=' ? '' : (previousWords.pop() ?? '');
+  return [previousWords, lastWord];
 }
 
 function splitAtEquals(word: string): [name: string, value: string | undefined] {
@@ -171,23 +172,26 @@ function findDefaultCommand(command: Command): Command | undefined {
 
 function getExpectedWord(
   command: Command,
-  { lastWord, pendingOption, operands }: { lastWord: string; pendingOption: Option | undefined; operands: number },
-): Omit<ParsedWords, 'given'> {
-  if (pendingOption) return { expected: { kind: 'value', option: pendingOption }, currentWord: lastWord, prefix: '' };
+  {
+    lastWord,
+    pendingOption,
+    operandCount,
+  }: { lastWord: string; pendingOption: Option | undefined; operandCount: number },
+): Omit<ParsedWords, 'values'> {
+  const wholeWord = { currentWord: lastWord, prefix: '' };
+  if (pendingOption) return { expected: { kind: 'value', option: pendingOption }, ...wholeWord };
   if (lastWord.startsWith('-')) {
     const [name, value] = splitAtEquals(lastWord);
     const option = command.options.find(({ long }) => long === name);
-    if (value === undefined || !option)
-      return { expected: { kind: 'option', command }, currentWord: lastWord, prefix: '' };
+    if (value === undefined || !option) return { expected: { kind: 'option', command }, ...wholeWord };
     return { expected: { kind: 'value', option }, currentWord: value, prefix: `${name}=` };
   }
-  const shared = { currentWord: lastWord, prefix: '' };
   if (command.commands.length > 0)
     return {
       expected: { kind: 'command', command, argument: findDefaultCommand(command)?.registeredArguments[0] },
-      ...shared,
+      ...wholeWord,
     };
   const declaredArguments = command.registeredArguments;
   const variadic = declaredArguments.at(-1)?.variadic ? declaredArguments.at(-1) : undefined;
-  return { expected: { kind: 'argument', argument: declaredArguments[operands] ?? variadic }, ...shared };
+  return { expected: { kind: 'argument', argument: declaredArguments[operandCount] ?? variadic }, ...wholeWord };
 }

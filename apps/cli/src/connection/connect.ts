@@ -5,7 +5,7 @@ import { type ConnectionOptions, serviceUrlRule } from '../options.ts';
 import { printMessage } from '../print.ts';
 import { type ConnectedClient, createRestClient, getServiceTime, type ServiceConnection } from './rest-client.ts';
 
-/** Connects a command to its service. @throws AppError without a credential or with an unusable setting */
+/** Connects to the service that the options, the environment, or a profile names. @throws AppError */
 export async function connect(options: ConnectionOptions): Promise<ConnectedClient> {
   return createRestClient(await resolveConnection(options));
 }
@@ -30,7 +30,7 @@ export async function resolveConnection(options: ConnectionOptions): Promise<Ser
 }
 
 function toKeyCredential(key: string): ServiceConnection['credential'] {
-  // Checked here, because the runtime's message about such a header would repeat the key.
+  // The message of `fetch` about an invalid header would repeat the key.
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new AppError('unauthenticated', 'the API key has characters that a key cannot have');
   return { token: key };
@@ -69,6 +69,7 @@ export function getUrlFromEnvironment(): string | undefined {
     const text = process.env[name]?.trim();
     if (!text) continue;
     const url = parseServiceUrl(text);
+    // The user name and the password of the URL are not repeated.
     if (url === undefined)
       throw new AppError('invalid', `${name}: found ${text.replace(/\/\/.*@/, '//…@')}; ${serviceUrlRule}`);
     return url;
@@ -81,7 +82,7 @@ export function getServiceUrl(): string {
   return getUrlFromEnvironment() ?? `http://127.0.0.1:${process.env.PORT?.trim() || '8080'}`;
 }
 
-/** Options of commands that use a service if one is named, and otherwise the database directly. */
+/** Options of a command that uses a service if one is named, and otherwise the database directly. */
 export type TargetOptions = ConnectionOptions & { workspace?: string };
 type TargetOperation = Parameters<Operator['run']>[0];
 
@@ -92,7 +93,7 @@ export type OperatorTarget = {
   now(): Promise<number>;
   /** Location of the database, for messages; undefined for a service. */
   database: string | undefined;
-  /** Service URL; for the database, the one from the environment. */
+  /** URL of the service; for the database, of the service that this environment would start. */
   url: string;
 };
 
@@ -107,7 +108,7 @@ export async function withTarget(
 ): Promise<void> {
   const { url, key, profile, workspace } = options;
   if ((url ?? key ?? profile) !== undefined) return work(await createServiceTarget(options));
-  // Read before anything changes, so that an invalid setting cannot prevent a new key from being shown.
+  // Read first: an invalid setting would otherwise fail after a key was created and before it is shown.
   const serviceUrl = getServiceUrl();
   const { openOperator } = await loadOperator();
   const operator = await openOperator(process.env, { ...(workspace !== undefined && { workspace }), createsDatabase });

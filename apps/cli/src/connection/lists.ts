@@ -9,7 +9,6 @@ export type ListPage<Entry> = { entries: readonly Entry[]; nextCursor: string | 
 /** Reads one page. Takes the pagination fields of the service's list operations. */
 export type ReadPage<Entry> = (request: { cursor?: string; limit: number }) => Promise<ListPage<Entry>>;
 
-/** Name of the list in the output of an operation. */
 type ListName<Name extends OperationName> = keyof Output<Name> & string;
 type EntryType<List> = List extends readonly (infer Entry)[] ? Entry : never;
 
@@ -31,7 +30,7 @@ export const maxPageSize = 200;
 
 /** Maximum pages of one list: 400,000 entries. */
 const maxPages = 2000;
-/** Maximum consecutive empty pages. With a filter that rarely matches, each of them covers 25,000 calls. */
+/** Maximum consecutive empty pages. The service ends a page after 25,000 calls, even if the filter matched none. */
 const maxEmptyPages = 100;
 /** Maximum length of a cursor; every list operation rejects longer ones. */
 const maxCursorLength = 500;
@@ -39,9 +38,9 @@ const maxCursorLength = 500;
 type ListOptions = { maxEntries?: number; pageSize?: number };
 
 /**
- * Yields the pages of a list until `maxEntries` entries were read or the list ends. A malicious or broken service cannot keep
- * a command reading: a page must not exceed the requested limit, a cursor must not repeat, and the number of pages is
- * limited.
+ * Yields the pages of a list until `maxEntries` entries were read or the list ends. A malicious or broken service cannot
+ * make a command read forever: a page must not exceed the requested limit, a cursor must not repeat, and the number of
+ * pages is limited.
  * @throws AppError tooLarge beyond a limit, invalid for a malformed page
  */
 export async function* readPages<Entry>(
@@ -92,7 +91,7 @@ export function readServerList(client: RestClient): Promise<ListedServer[]> {
 }
 
 const optionalString = z.string().optional();
-const credential = z.looseObject({
+const credentialSchema = z.looseObject({
   token: optionalString,
   password: optionalString,
   client_secret: optionalString,
@@ -100,14 +99,14 @@ const credential = z.looseObject({
   session_token: optionalString,
 });
 
-const credentials = z.union([credential, z.array(credential)]);
+const credentialsSchema = z.union([credentialSchema, z.array(credentialSchema)]);
 
 /** Configuration fields that commands use. A service of another version may have further fields. */
 const configFields = z.looseObject({
   slug: z.string().refine(isSlug),
   name: z.string(),
-  authentication: credentials.optional(),
-  credentials: z.record(z.string(), credentials).optional(),
+  authentication: credentialsSchema.optional(),
+  credentials: z.record(z.string(), credentialsSchema).optional(),
   oauth: z.looseObject({}).optional(),
   tools: z.array(
     z.looseObject({
@@ -141,6 +140,6 @@ export async function readServerWithConfig(client: RestClient, slug: string): Pr
       'unavailable',
       `the service did not return the configuration of the server ${JSON.stringify(slug)}. Check the service URL`,
     );
-  // Not the parsed copy, because files keep the order of its fields.
+  // The parsed copy would have another order of fields, which files preserve.
   return { ...result, config: result.config as ServerWithConfig['config'] };
 }

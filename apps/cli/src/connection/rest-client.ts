@@ -38,7 +38,7 @@ export function createRestClient(connection: ServiceConnection, timeoutMs = defa
       const response = await send({ method, path, body: body && JSON.stringify(body) });
       const responseBody = await parseJsonResponse(response, connection.url);
       if (!response.ok) throw toServiceError(response, responseBody, connection.url);
-      if (!output.safeParse(responseBody).success) throw notToolhostError(connection.url, response);
+      if (!output.safeParse(responseBody).success) throw createNotToolhostError(connection.url, response);
       return responseBody as Output<Name>;
     },
   };
@@ -96,20 +96,20 @@ function toUnreachableError(url: string, error: unknown): AppError {
   }
   return code.startsWith('ERR_SSL_')
     ? new AppError('unavailable', `${url} cannot be reached: the server does not speak TLS. Try http://`)
-    : connectionError(url, error);
+    : createConnectionError(url, error);
 }
 
 const problemSchema = z.object({
   detail: z.string(),
   problems: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
 });
-/** Maximum length of a message and number of problems that are shown. Real services stay below both. */
+/** Limits of the part of an error that is shown. Real services stay below both. */
 const problemLimits = { characters: 4000, problems: 100 };
 
 /** Converts an `application/problem+json` response to an error. */
 function toServiceError(response: Response, responseBody: unknown, url: string): AppError {
   const parsed = problemSchema.safeParse(responseBody);
-  if (!parsed.success) return notToolhostError(url, response);
+  if (!parsed.success) return createNotToolhostError(url, response);
   const detail = parsed.data.detail.slice(0, problemLimits.characters);
   const problems = parsed.data.problems?.slice(0, problemLimits.problems) ?? [];
   const kinds = Object.keys(errorKinds) as ErrorKind[];
@@ -121,7 +121,7 @@ function toServiceError(response: Response, responseBody: unknown, url: string):
   return new AppError(kind, detail + advice, { problems });
 }
 
-function notToolhostError(url: string, { status, headers }: Response): AppError {
+function createNotToolhostError(url: string, { status, headers }: Response): AppError {
   const target = status >= 300 && status < 400 ? URL.parse(headers.get('location') ?? '', url)?.origin : undefined;
   const redirect =
     target === undefined || target === new URL(url).origin || target === 'null'
@@ -134,13 +134,13 @@ function notToolhostError(url: string, { status, headers }: Response): AppError 
 }
 
 /**
- * Limits of one response. Bytes are counted after decompression. Real responses use at most a tenth of that: a large
- * configuration, a call result, or a page of versions.
+ * Limits of one response. Bytes are counted after decompression. The largest real responses (a configuration, a call
+ * result, or a page of versions) use at most a tenth of each limit.
  */
 const responseLimits = { bytes: 64 * 1024 * 1024, depth: 128, values: 1_000_000 };
 
 /**
- * Parses the JSON of a response; returns undefined if it is not JSON. Counts the values before creating any.
+ * Parses the JSON of a response; returns undefined if it is not JSON. Enforces the limits before any value is created.
  * @throws AppError tooLarge; unavailable if the response is interrupted or times out
  */
 async function parseJsonResponse(response: Response, url: string): Promise<unknown> {
@@ -174,12 +174,12 @@ async function* readChunks(response: Response, url: string): AsyncGenerator<Uint
   try {
     yield* response.body ?? [];
   } catch (error) {
-    throw connectionError(url, error);
+    throw createConnectionError(url, error);
   }
 }
 
 /** Creates the error for a missing or interrupted response. */
-export function connectionError(url: string, error: unknown): AppError {
+export function createConnectionError(url: string, error: unknown): AppError {
   return new AppError('unavailable', `${url} cannot be reached: ${explainNoResponse(error)}`);
 }
 
@@ -192,7 +192,7 @@ export function explainNoResponse(error: unknown): string {
 
 const clockTimeoutMs = 10_000;
 
-/** Returns the service's time in epoch ms, so that the clock of this machine does not matter. @throws AppError */
+/** Returns the service's time in epoch ms, because the clock of this machine may be wrong. @throws AppError */
 export async function getServiceTime(url: string): Promise<number> {
   try {
     const { headers, body } = await fetch(`${url}/livez`, {
@@ -203,7 +203,7 @@ export async function getServiceTime(url: string): Promise<number> {
     const serviceTimeMs = Date.parse(headers.get('date') ?? '');
     if (!Number.isNaN(serviceTimeMs)) return serviceTimeMs;
   } catch (error) {
-    throw connectionError(url, error);
+    throw createConnectionError(url, error);
   }
   throw new AppError(
     'unavailable',

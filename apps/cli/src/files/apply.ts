@@ -11,15 +11,15 @@ import {
   findConflicts,
   findUnlistedServers,
   type PlannedServer,
-  type Planning,
+  type PlanResult,
   planFiles,
   pruneServer,
   type Result,
   results,
   type ServerOutcome,
   toPlannedOutcome,
-} from './applying.ts';
-import { readSecretFile, type Sources } from './secret-values.ts';
+} from './plan-and-apply.ts';
+import { readSecretsFile, type Sources } from './secret-values.ts';
 import type { FileProblem } from './server-files.ts';
 
 export type ApplyOptions = ConnectionOptions &
@@ -47,14 +47,13 @@ export async function applyFiles(paths: readonly string[], options: ApplyOptions
     await confirmAction(`delete ${names}`, 'yes', options);
   }
   const outcomes = options.dryRun
-    ? plannedOutcomes(planned, unlisted)
+    ? toDryRunOutcomes(planned, unlisted)
     : await applyAll(client, planned, { unlisted, options });
   printReport(outcomes, options);
 }
 
-/** Returns the allowed sources of secret values. */
 async function readSources({ env = [], secrets }: { env?: string[]; secrets?: string }): Promise<Sources> {
-  return { allowedVariables: env, secretsFile: secrets === undefined ? undefined : await readSecretFile(secrets) };
+  return { allowedVariables: env, secretsFile: secrets === undefined ? undefined : await readSecretsFile(secrets) };
 }
 
 function reportProblems(problems: readonly FileProblem[], options: ApplyOptions): void {
@@ -71,7 +70,7 @@ function reportProblems(problems: readonly FileProblem[], options: ApplyOptions)
   );
 }
 
-function plannedOutcomes(planned: readonly PlannedServer[], unlisted: UnlistedServers): ServerOutcome[] {
+function toDryRunOutcomes(planned: readonly PlannedServer[], unlisted: UnlistedServers): ServerOutcome[] {
   const pruned = unlisted.map(({ slug }) => ({ slug, result: 'pruned' as const, changes: [], warnings: [] }));
   const plannedResults = planned.map((plannedServer) => ({
     ...toPlannedOutcome(plannedServer),
@@ -106,32 +105,32 @@ export type DiffOptions = ConnectionOptions & { json?: true; label?: string; sec
 
 export async function diffFiles(paths: readonly string[], options: DiffOptions): Promise<void> {
   const client = await connect(options);
-  const planning = await planFiles(client, paths, {
+  const planResult = await planFiles(client, paths, {
     ...(await readSources(options)),
     allowsUnreadSecrets: true,
   });
-  const slugs = new Set(planning.planned.map(({ server }) => server.slug));
+  const slugs = new Set(planResult.planned.map(({ server }) => server.slug));
   const unlisted = options.label === undefined ? [] : await findUnlistedServers(client, options.label, slugs);
   const outcomes = [
-    ...planning.planned.filter(({ plan }) => plan.problems.length === 0).map(toPlannedOutcome),
+    ...planResult.planned.filter(({ plan }) => plan.problems.length === 0).map(toPlannedOutcome),
     ...unlisted.map(({ slug }): ServerOutcome => ({ slug, result: 'pruned', changes: [], warnings: [] })),
   ];
-  printDifferences(outcomes, planning, options);
-  if (planning.problems.length > 0) process.exitCode = 1;
+  printDifferences(outcomes, planResult, options);
+  if (planResult.problems.length > 0) process.exitCode = 1;
   else if (outcomes.some(({ result }) => result !== 'same')) process.exitCode = 2;
 }
 
-function printDifferences(outcomes: readonly ServerOutcome[], planning: Planning, { json }: DiffOptions): void {
-  const { planned, problems } = planning;
-  const uncompared = findUncompared(planning);
+function printDifferences(outcomes: readonly ServerOutcome[], planResult: PlanResult, { json }: DiffOptions): void {
+  const { planned, problems } = planResult;
+  const uncompared = findUncompared(planResult);
   if (json) {
     printJson({ problems, not_compared: uncompared, servers: outcomes });
     return;
   }
-  const undoneBySlug = new Map(planned.map(({ server, plan }) => [server.slug, plan.undone]));
+  const undonePathsBySlug = new Map(planned.map(({ server, plan }) => [server.slug, plan.undone]));
   const differing = outcomes.filter(({ result }) => result !== 'same');
   if (differing.length > 0)
-    print(differing.map((outcome) => formatDifferences(outcome, undoneBySlug.get(outcome.slug) ?? [])).join('\n'));
+    print(differing.map((outcome) => formatDifferences(outcome, undonePathsBySlug.get(outcome.slug) ?? [])).join('\n'));
   const lines = [
     ...formatProblemLines(problems).map((line) => `error: ${line}`),
     ...formatProblemLines(uncompared).map((line) => `${line}; not compared`),
@@ -139,18 +138,17 @@ function printDifferences(outcomes: readonly ServerOutcome[], planning: Planning
   if (lines.length > 0) printMessage(lines.join('\n'));
 }
 
-function findUncompared({ planned, unread }: Planning): FileProblem[] {
+function findUncompared({ planned, unread }: PlanResult): FileProblem[] {
   const forbidden = planned.flatMap(({ server: { at }, plan }) =>
     plan.not_compared.map((name) => ({
       at,
+      // A name with a dot is the path of a sealed field.
       path: name.includes('.') ? name : `secrets.${name}`,
       message: 'the key lacks the scope manage:write',
     })),
   );
   return [...unread, ...forbidden];
 }
-
-const maxPaths = 6;
 
 /** Formats the problems of files, one line each. */
 export function formatProblemLines(problems: readonly FileProblem[]): string[] {
@@ -159,9 +157,10 @@ export function formatProblemLines(problems: readonly FileProblem[]): string[] {
 
 /** Formats the report of a run: a line per server, its secrets and warnings, and the counts. */
 export function formatReport(outcomes: readonly ServerOutcome[], isDryRun: boolean): string {
-  const width = Math.max(0, ...outcomes.map(({ slug }) => slug.length));
+  const slugWidth = Math.max(0, ...outcomes.map(({ slug }) => slug.length));
+  const resultWidth = isDryRun ? 11 : 7;
   const lines = outcomes.flatMap((outcome) => [
-    `${formatResult(outcome.result, isDryRun).padEnd(isDryRun ? 11 : 7)}  ${outcome.slug.padEnd(width)}  ${formatDetail(outcome)}`.trimEnd(),
+    `${formatResult(outcome.result, isDryRun).padEnd(resultWidth)}  ${outcome.slug.padEnd(slugWidth)}  ${formatDetail(outcome)}`.trimEnd(),
     ...(outcome.secrets ?? []).map(
       ({ name, source, hosts }) => `  secret ${name}: from ${source}, may reach ${hosts.join(', ') || 'no host'}`,
     ),
@@ -186,33 +185,42 @@ function formatResult(result: Result, isDryRun: boolean): string {
   return isDryRun ? plannedVerbs[result] : result;
 }
 
+const maxPathsInReport = 6;
+
 function formatDetail({ result, changes, message, file }: ServerOutcome): string {
   if (result === 'failed') return message ?? '';
   if (result === 'created') return file ?? '';
   if (result !== 'changed') return '';
   const paths = changes.map(({ path }) => path);
-  const more = paths.length > maxPaths ? ` and ${paths.length - maxPaths} more` : '';
-  return paths.slice(0, maxPaths).join(', ') + more;
+  const hiddenCount = paths.length - maxPathsInReport;
+  return paths.slice(0, maxPathsInReport).join(', ') + (hiddenCount > 0 ? ` and ${hiddenCount} more` : '');
 }
 
-/** Formats the differences of one server, field by field. */
-export function formatDifferences({ slug, file, result, changes }: ServerOutcome, undone: readonly string[]): string {
+/** Formats the differences of one server, field by field. `undonePaths` are fields that were changed elsewhere. */
+export function formatDifferences(
+  { slug, file, result, changes }: ServerOutcome,
+  undonePaths: readonly string[],
+): string {
   if (result === 'created') return `${slug} (${file}): not on the service yet`;
   if (result === 'pruned') return `${slug}: only on the service`;
-  const lines = changes.flatMap((change) => formatPlannedChange(change, undone.includes(change.path)));
+  const lines = changes.flatMap((change) => formatPlannedChange(change, undonePaths.includes(change.path)));
   return [`${slug} (${file}): ${changes.length} ${changes.length === 1 ? 'difference' : 'differences'}`, ...lines].join(
     '\n',
   );
 }
 
-/** Formats one difference. */
+/** Maximum length of JSON, and of the old and the new value together, on one line. */
+const maxInlineLength = 100;
+
+/** Formats the change of a field. With `isUndone`, notes that the field was changed elsewhere. */
 export function formatPlannedChange({ path, before, after }: FieldChange, isUndone: boolean): string[] {
-  const sign = before === undefined ? '+' : after === undefined ? '-' : '~';
+  const changedSign = after === undefined ? '-' : '~';
+  const sign = before === undefined ? '+' : changedSign;
   const note = isUndone ? '  (changed elsewhere since the last apply)' : '';
   const [oldLines, newLines] = [formatValue(before), formatValue(after)];
-  const isShort =
-    oldLines.length <= 1 && newLines.length <= 1 && (oldLines[0]?.length ?? 0) + (newLines[0]?.length ?? 0) <= 100;
-  if (isShort) return [`  ${sign} ${path}: ${[...oldLines, ...newLines].join(' → ')}${note}`];
+  const inlineLength = (oldLines[0]?.length ?? 0) + (newLines[0]?.length ?? 0);
+  if (oldLines.length <= 1 && newLines.length <= 1 && inlineLength <= maxInlineLength)
+    return [`  ${sign} ${path}: ${[...oldLines, ...newLines].join(' → ')}${note}`];
   return [
     `  ${sign} ${path}${note}`,
     ...oldLines.map((line) => `      - ${line}`),
@@ -225,13 +233,10 @@ const maxValueLines = 60;
 /** Formats a value as lines of JSON, or a multi-line string as its own lines. */
 function formatValue(value: unknown): string[] {
   if (value === undefined) return [];
-  const isMultiline = typeof value === 'string' && value.includes('\n');
   const compactJson = JSON.stringify(value);
-  const lines = isMultiline
-    ? value.split('\n')
-    : compactJson.length <= 100
-      ? [compactJson]
-      : JSON.stringify(value, null, 2).split('\n');
+  const json = compactJson.length <= maxInlineLength ? compactJson : JSON.stringify(value, null, 2);
+  const isMultiline = typeof value === 'string' && value.includes('\n');
+  const lines = (isMultiline ? value : json).split('\n');
   return lines.length > maxValueLines
     ? [...lines.slice(0, maxValueLines), `… and ${lines.length - maxValueLines} more lines`]
     : lines;

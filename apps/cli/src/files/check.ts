@@ -4,7 +4,7 @@ import { getServiceUrl } from '../connection/connect.ts';
 import type { JsonOption } from '../options.ts';
 import { print, printJson } from '../print.ts';
 import {
-  duplicateSlugProblem,
+  createDuplicateSlugProblem,
   type FileDocument,
   findLiteralSecrets,
   formatLiteralMessage,
@@ -56,16 +56,16 @@ function findDuplicateSlug(config: unknown, file: string, slugs: Map<string, str
   const slug = isDocument(config) ? config.slug : undefined;
   if (typeof slug !== 'string') return [];
   const firstFile = slugs.get(slug);
-  if (firstFile !== undefined) return [duplicateSlugProblem(slug, firstFile)];
+  if (firstFile !== undefined) return [createDuplicateSlugProblem(slug, firstFile)];
   slugs.set(slug, file);
   return [];
 }
 
 function formatVerdict({ file, valid, problems, warnings }: Verdict): string[] {
-  const location = (path: string) => (path === '' ? file : `${file}: ${path}`);
+  const formatLocation = (path: string) => (path === '' ? file : `${file}: ${path}`);
   return [
-    ...problems.map(({ path, message }) => `${location(path)}: ${message}`),
-    ...warnings.map(({ path, message }) => `${location(path)}: warning: ${message}`),
+    ...problems.map(({ path, message }) => `${formatLocation(path)}: ${message}`),
+    ...warnings.map(({ path, message }) => `${formatLocation(path)}: warning: ${message}`),
     ...(valid ? [`${file}: ok${warnings.length > 0 ? `, with warnings (${warnings.length})` : ''}`] : []),
   ];
 }

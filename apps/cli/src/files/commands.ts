@@ -4,10 +4,10 @@ import type { Command } from 'commander';
 import { getServiceUrl } from '../connection/connect.ts';
 import {
   addConnectionOptions,
+  createJsonOption,
   envOption,
   exitWithOneOnUsageError,
   type JsonOption,
-  jsonOption,
   parseIntegerUpTo,
 } from '../options.ts';
 import { print } from '../print.ts';
@@ -23,7 +23,7 @@ export function addCheck(program: Command): void {
       '<file...>',
       'JSON or YAML file with one or more servers, or a folder of such files; - reads standard input',
     )
-    .addOption(jsonOption())
+    .addOption(createJsonOption())
     .addHelpText(
       'after',
       `

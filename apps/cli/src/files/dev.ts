@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { getErrorMessage } from '@toolhost/errors/errors';
 import { buildUrl, loadDevService, routes } from '@toolhost/server/command-line';
 import { print, printMessage } from '../print.ts';
-import { applyServer, planServers, type ServerOutcome } from './applying.ts';
+import { applyServer, planServers, type ServerOutcome } from './plan-and-apply.ts';
 import type { Sources } from './secret-values.ts';
 import {
   type FileProblem,
@@ -17,20 +17,20 @@ import {
 export type DevOptions = { port?: number; env?: string[] };
 
 export async function runDev(paths: readonly string[], options: DevOptions): Promise<void> {
-  const port = options.port === undefined ? {} : { PORT: String(options.port) };
+  const portVariable = options.port === undefined ? {} : { PORT: String(options.port) };
   const { startDevService, stopDevOnSignals } = await loadDevService();
-  const service = await startDevService({ ...process.env, ...port });
-  const readAndApply = createFileSync(service.servers, paths, { allowedVariables: options.env ?? [] });
+  const service = await startDevService({ ...process.env, ...portVariable });
+  const readAndApply = createFileApplier(service.servers, paths, { allowedVariables: options.env ?? [] });
   let isStopped = false;
   let lastUpdate = Promise.resolve();
   const update = () => {
     const nextUpdate = lastUpdate.then(async () => {
-      if (!isStopped) printReading(await readAndApply(), service.baseUrl);
+      if (!isStopped) printUpdate(await readAndApply(), service.baseUrl);
     });
     lastUpdate = nextUpdate.catch(() => undefined);
     return nextUpdate;
   };
-  // Watched before the first read, so that no change in between is missed.
+  // Watches before the first read, so that no change in between is missed.
   const stopWatching = watchFiles(paths, () => void update().catch((error) => printMessage(getErrorMessage(error))));
   stopDevOnSignals(service, async () => {
     stopWatching();
@@ -44,7 +44,7 @@ export async function runDev(paths: readonly string[], options: DevOptions): Pro
   print(`toolhost ready ${service.baseUrl}`);
 }
 
-function printReading({ outcomes, problems }: FileUpdate, baseUrl: string): void {
+function printUpdate({ outcomes, problems }: FileUpdate, baseUrl: string): void {
   for (const { slug, result, message, changes, warnings } of outcomes) {
     if (result === 'same') continue;
     const detail = result === 'changed' ? changes.map(({ path }) => path).join(', ') : (message ?? '');
@@ -56,7 +56,7 @@ function printReading({ outcomes, problems }: FileUpdate, baseUrl: string): void
     printMessage(`problem  ${at}: ${path === '' ? '' : `${path}: `}${message} (not applied)`);
 }
 
-/** Servers of a service that follows files. */
+/** Client of the local service, which can also remove a server permanently. */
 type DevTarget = Parameters<typeof planServers>[0] & { remove(slug: string): Promise<void> };
 
 /** Result of reading and applying the files once. */
@@ -66,33 +66,33 @@ type FileUpdate = { outcomes: ServerOutcome[]; problems: FileProblem[] };
  * Returns a function that reads the files and makes the service match them. A file with a problem leaves its servers
  * unchanged. A server that no file describes any more is removed.
  */
-function createFileSync(servers: DevTarget, paths: readonly string[], sources: Sources): () => Promise<FileUpdate> {
+function createFileApplier(servers: DevTarget, paths: readonly string[], sources: Sources): () => Promise<FileUpdate> {
   /** Slugs of each file when it was last readable. */
   const knownSlugs = new Map<string, string[]>();
-  const applied = new Set<string>();
+  const appliedSlugs = new Set<string>();
   return async () => {
-    const { servers: desiredServers, unchangedSlugs, problems } = await readAll(paths, knownSlugs);
+    const { servers: desiredServers, unchangedSlugs, problems } = await readAllFiles(paths, knownSlugs);
     const outcomes: ServerOutcome[] = [];
     const retainedSlugs = new Set([...desiredServers.map(({ slug }) => slug), ...unchangedSlugs]);
-    for (const slug of [...applied].filter((appliedSlug) => !retainedSlugs.has(appliedSlug))) {
+    for (const slug of [...appliedSlugs].filter((appliedSlug) => !retainedSlugs.has(appliedSlug))) {
       await servers.remove(slug);
-      applied.delete(slug);
+      appliedSlugs.delete(slug);
       outcomes.push({ slug, result: 'pruned', changes: [], warnings: [] });
     }
-    const planning = await planServers(servers, desiredServers, sources);
-    const problemFiles = new Set(planning.problems.map(({ at }) => at));
-    for (const planned of planning.planned.filter(({ server }) => !problemFiles.has(server.at))) {
+    const planResult = await planServers(servers, desiredServers, sources);
+    const problemFiles = new Set(planResult.problems.map(({ at }) => at));
+    for (const planned of planResult.planned.filter(({ server }) => !problemFiles.has(server.at))) {
       outcomes.push(await applyServer(servers, planned, { overwrite: true }));
-      applied.add(planned.server.slug);
+      appliedSlugs.add(planned.server.slug);
     }
-    return { outcomes, problems: [...problems, ...planning.problems] };
+    return { outcomes, problems: [...problems, ...planResult.problems] };
   };
 }
 
 type ReadResult = { servers: ServerFile[]; unchangedSlugs: string[]; problems: FileProblem[] };
 
 /** Reads the files and updates `knownSlugs`, the slugs of each file when it was last readable. */
-async function readAll(paths: readonly string[], knownSlugs: Map<string, string[]>): Promise<ReadResult> {
+async function readAllFiles(paths: readonly string[], knownSlugs: Map<string, string[]>): Promise<ReadResult> {
   const result: ReadResult = { servers: [], unchangedSlugs: [], problems: [] };
   const owners = new Map<string, string>();
   const files = new Set(paths.flatMap(listFiles));
@@ -122,7 +122,7 @@ async function readAll(paths: readonly string[], knownSlugs: Map<string, string[
   return result;
 }
 
-/** Debounce time before files are read, because editors save in several steps. */
+/** Time without further changes before files are read, because editors save in several steps. */
 const debounceMs = 100;
 
 /** Calls `onChange` after files or folders change, once for changes in quick succession. Returns a stop function. */

@@ -29,12 +29,12 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
+import { writeFileAtomically } from '../atomic-file.ts';
 import { connect } from '../connection/connect.ts';
 import { readServerList, readServerWithConfig } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import type { ConnectionOptions } from '../options.ts';
 import { print, printJson, printMessage } from '../print.ts';
-import { writeFileAtomically } from '../whole-file.ts';
 import {
   type ConfigFields,
   isDocument,
@@ -51,7 +51,7 @@ export async function exportServers(slugs: readonly string[], options: ExportCom
   const client = await connect(options);
   const requestedSlugs = slugs.length > 0 && options.label === undefined ? slugs : await getSelectedSlugs();
   const documents = [];
-  for (const slug of new Set(requestedSlugs)) documents.push(await readDocument(client, slug));
+  for (const slug of new Set(requestedSlugs)) documents.push(await readServerDocument(client, slug));
   const schema = options.schema ?? client.url + routes.serverFileSchema;
   if (options.out === undefined) {
     if (options.json) printJson(documents);
@@ -197,12 +197,13 @@ function updateYaml(text: string, { index, before, document }: Replacement): str
 function detectStyle(text: string): ToStringOptions {
   return {
     lineWidth: 0,
+    // Matches a field whose list items are not indented, with or without comments in between.
     indentSeq: !/^[\w"']+:[ \t]*\n(?:[ \t]*#.*\n)*- /m.test(text),
     flowCollectionPadding: !/\{\S/.test(text),
   };
 }
 
-/** Normalized value of the file, and the value that it should have. */
+/** Normalized value in the file, and its new value. */
 type ValueChange = { before: unknown; after: unknown };
 
 /**
@@ -257,28 +258,26 @@ function mergeMap(
   map: YAMLMap,
   { before, after }: { before: ConfigFields; after: ConfigFields },
 ): YAMLMap {
-  const names = Object.keys(after);
-  const newKeys = new Set(names);
-  map.items = map.items.filter((pair) => newKeys.has(getKey(pair)));
+  const keys = Object.keys(after);
+  map.items = map.items.filter((pair) => Object.hasOwn(after, getKey(pair)));
   const pairs = new Map(map.items.map((pair) => [getKey(pair), pair]));
-  for (const [index, name] of names.entries()) {
-    const pair = pairs.get(name);
+  for (const [index, key] of keys.entries()) {
+    const pair = pairs.get(key);
     if (pair) {
-      pair.value = mergeNode(document, pair.value, { before: before[name], after: after[name] });
-    } else if (JSON.stringify(before[name]) !== JSON.stringify(after[name])) {
-      // Inserted after its predecessor, so that the order of arguments is preserved.
-      const previous = names.slice(0, index).findLast((earlier) => pairs.has(earlier));
-      const location = previous === undefined ? 0 : map.items.findIndex((item) => getKey(item) === previous) + 1;
-      const newPair = document.createPair(name, after[name]) as Pair;
-      pairs.set(name, newPair);
-      map.items.splice(location, 0, newPair);
+      pair.value = mergeNode(document, pair.value, { before: before[key], after: after[key] });
+    } else if (JSON.stringify(before[key]) !== JSON.stringify(after[key])) {
+      // Inserts the pair after its predecessor, so that the order of arguments is preserved.
+      const previousKey = keys.slice(0, index).findLast((candidate) => pairs.has(candidate));
+      const position = previousKey === undefined ? 0 : map.items.findIndex((item) => getKey(item) === previousKey) + 1;
+      const newPair = document.createPair(key, after[key]) as Pair;
+      pairs.set(key, newPair);
+      map.items.splice(position, 0, newPair);
     }
   }
-  const commonKeys = Object.keys(before).filter((name) => newKeys.has(name));
-  const isReordered = names
-    .filter((name) => Object.hasOwn(before, name))
-    .some((name, index) => name !== commonKeys[index]);
-  if (isReordered) map.items.sort((a, b) => names.indexOf(getKey(a)) - names.indexOf(getKey(b)));
+  const oldOrder = Object.keys(before).filter((key) => Object.hasOwn(after, key));
+  const newOrder = keys.filter((key) => Object.hasOwn(before, key));
+  const isReordered = newOrder.some((key, index) => key !== oldOrder[index]);
+  if (isReordered) map.items.sort((a, b) => keys.indexOf(getKey(a)) - keys.indexOf(getKey(b)));
   return map;
 }
 
@@ -307,11 +306,11 @@ function getItemName(item: unknown): string | undefined {
   return isDocument(item) && typeof item.name === 'string' ? item.name : undefined;
 }
 
-/** Reads everything that the service stores about a server, in the form of a file. Secrets are listed by name only. */
-async function readDocument(client: RestClient, slug: string): Promise<ConfigFields> {
+/** Reads a server from the service, in the form of a file. Secrets are listed by name only. */
+async function readServerDocument(client: RestClient, slug: string): Promise<ConfigFields> {
   const { config, secrets } = await readServerWithConfig(client, slug);
   const limits = await client.run('getServerLimits', { slug });
-  const setLimits = limitFieldNames.flatMap((field) => {
+  const limitEntries = limitFieldNames.flatMap((field) => {
     const value = limits[field]?.set;
     return value === undefined ? [] : [[field, value] as const];
   });
@@ -320,7 +319,7 @@ async function readDocument(client: RestClient, slug: string): Promise<ConfigFie
   return {
     ...fields,
     ...(names.length > 0 && { secrets: Object.fromEntries(names.map((name) => [name, 'stored'])) }),
-    ...(setLimits.length > 0 && { limits: Object.fromEntries(setLimits) }),
+    ...(limitEntries.length > 0 && { limits: Object.fromEntries(limitEntries) }),
     tools,
   };
 }
@@ -333,7 +332,7 @@ function getSealedPaths(config: ServerConfig): string[] {
   ];
 }
 
-/** Returns the exported document with the secret sources that the existing file names. */
+/** Adds the secret sources of the existing file to the exported document. */
 function addExistingSources(document: ConfigFields, existingSources: SecretReferences): ConfigFields {
   const { tools, limits, secrets, ...fields } = document;
   const sources = { ...existingSources };

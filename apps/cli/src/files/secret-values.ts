@@ -21,7 +21,7 @@ import {
 /** Source of a secret value, and the hosts that the configuration may send it to. */
 export type SecretSource = { name: string; source: string; hosts: string[] };
 
-/** Server with the values of its secrets. No message contains a value. */
+/** Server with the values of its secrets. Messages must not contain them. */
 export type ReadyServer = ServerFile & { values: { [name: string]: string }; sources: SecretSource[] };
 
 /** Allowed sources of secrets. `allowedVariables` lists the environment variables that the files may read. */
@@ -34,8 +34,8 @@ export type SecretsFileReferences = { references: SecretReferences; folder: stri
 
 /**
  * Reads the secret values that a server refers to. The author of a configuration also chooses the hosts that receive
- * the values, so a configuration may only read files below its own folder and variables that the command names. A
- * secrets file was chosen by the caller, so it may read any file and variable. Values of sealed fields are written into
+ * the values, so a configuration may only read files below its own folder and variables that the command names. The user
+ * of the command chose the secrets file, so it may read any file and variable. Values of sealed fields are written into
  * the configuration.
  */
 export function readSecrets(
@@ -78,7 +78,7 @@ export function readSecrets(
   return { ready: { ...server, config, values, sources }, problems };
 }
 
-/** Returns a function that lists the hosts a secret may be sent to. Empty for a configuration that cannot be read. */
+/** Returns a function that lists the hosts a secret may be sent to; none if the configuration is not valid. */
 function createHostLookup(config: ConfigFields): (name: string) => string[] {
   const parsed = serverConfigSchema.safeParse(normalizeConfig(config));
   if (!parsed.success) return () => [];
@@ -121,18 +121,18 @@ function setField(config: ConfigFields, path: string, value: string): boolean {
   const keys = path.split(/[.[\]]+/);
   const lastKey = keys.pop() as string;
   let target: unknown = config;
-  for (const key of keys) target = isDocument(target) && Object.hasOwn(target, key) ? target[key] : undefined;
-  if (!isDocument(target)) return false;
+  for (const key of keys) target = isContainer(target) && Object.hasOwn(target, key) ? target[key] : undefined;
+  if (!isContainer(target)) return false;
   target[lastKey] = value;
   return true;
 }
 
-function isDocument(value: unknown): value is ConfigFields {
+function isContainer(value: unknown): value is ConfigFields {
   return typeof value === 'object' && value !== null;
 }
 
 /** Reads a secrets file: sources of secrets by slug. @throws AppError invalid */
-export async function readSecretFile(file: string): Promise<Map<string, SecretsFileReferences>> {
+export async function readSecretsFile(file: string): Promise<Map<string, SecretsFileReferences>> {
   const content = await readConfigFile(file);
   if (typeof content !== 'object' || content === null || Array.isArray(content))
     throw new AppError('invalid', `${file}: allowed: slugs, each with the sources of its secrets`);

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { text as readText } from 'node:stream/consumers';
 import { AppError, getErrorMessage, type Problem } from '@toolhost/errors/errors';
 import { describeForeignDocument, describeForeignText } from '@toolhost/errors/input-errors';
 import { toProblems } from '@toolhost/errors/problems';
@@ -13,7 +13,7 @@ import { sealedFields } from '@toolhost/tool-config/authentication';
 import { configSecrets, mask, normalizeConfig, serverConfigSchema } from '@toolhost/tool-config/server-config';
 import { fileSections, type SecretReference } from '@toolhost/tool-config/server-file';
 
-/** Document of a file. `at` is its name in messages, with a number if the file has several documents. */
+/** Document of a file. `at` names it in messages: the file, with a number if the file has several documents. */
 export type FileDocument = { file: string; at: string; index: number; value: unknown };
 export type FileProblem = { at: string; path: string; message: string };
 
@@ -34,13 +34,13 @@ export function listFilesInFolder(folder: string): string[] {
 
 /** Reads all documents of a file: YAML documents separated by `---`, or a JSON object or array of objects. */
 export async function readDocuments(file: string): Promise<{ documents: FileDocument[]; problems: FileProblem[] }> {
-  if (file !== '-' && linksOutside(file))
+  if (file !== '-' && isLinkOutside(file))
     return { documents: [], problems: [{ at: file, path: '', message: outsideLinkMessage }] };
   try {
     const values = await parseValues(file, await readConfigText(file));
-    const at = (index: number) => (values.length > 1 ? `${file} (document ${index + 1})` : file);
+    const formatName = (index: number) => (values.length > 1 ? `${file} (document ${index + 1})` : file);
     return {
-      documents: values.map((value, index) => ({ file, at: at(index), index, value: withoutSchema(value) })),
+      documents: values.map((value, index) => ({ file, at: formatName(index), index, value: dropSchema(value) })),
       problems: [],
     };
   } catch (error) {
@@ -50,7 +50,7 @@ export async function readDocuments(file: string): Promise<{ documents: FileDocu
 }
 
 /** Removes `$schema`, which only editors use. */
-function withoutSchema(value: unknown): unknown {
+function dropSchema(value: unknown): unknown {
   if (!isDocument(value)) return value;
   const { $schema: _, ...document } = value;
   return document;
@@ -60,12 +60,12 @@ function withoutSchema(value: unknown): unknown {
 const outsideLinkMessage =
   'is a link to a file outside its folder, which is not read. Put the file itself there, or name it instead of the link';
 
-function linksOutside(file: string): boolean {
-  // A linked folder may put all of its files outside.
+function isLinkOutside(file: string): boolean {
+  // The folder may be a link itself.
   const folder = dirname(file);
   if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() && !isInside(dirname(folder), folder)) return true;
   if (!lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) return false;
-  // A dangling link is not a file, and a shell pipe has no path.
+  // Allows a dangling link, and a shell pipe, which has no path.
   return existsSync(file) && statSync(file).isFile() && !isInside(dirname(file), file);
 }
 
@@ -76,7 +76,7 @@ export function isInside(folder: string, path: string): boolean {
 }
 
 async function parseValues(file: string, text: string): Promise<unknown[]> {
-  // Checked first, because a command line may also be valid YAML.
+  // Text of another program, such as a curl command, may be valid YAML.
   if (describeForeignText(text) !== undefined) return [text];
   // JSON is also valid YAML, but the JSON parser gives better messages.
   if (isJsonFile(file, text)) {
@@ -112,7 +112,7 @@ function parseOrFail<T>(file: string, format: string, parse: () => T): T {
 export type ConfigFields = { [name: string]: unknown };
 export type SecretReferences = { [name: string]: SecretReference };
 
-/** Server as described by a file: its configuration and the other sections. */
+/** Server as described by a file: its configuration, and the sections `secrets` and `limits`. */
 export type ServerFile = {
   file: string;
   at: string;
@@ -168,7 +168,7 @@ export function toServer({ file, at, value }: FileDocument): { server?: ServerFi
   return { server, problems: [] };
 }
 
-/** Splits a document into the configuration and the other sections, and checks those. */
+/** Returns the configuration of a document, and the problems of the sections `secrets` and `limits`. */
 export function splitSections(value: unknown): { config: unknown; problems: Problem[] } {
   if (!isDocument(value)) return { config: value, problems: [] };
   const { secrets: _, limits: _limits, ...config } = value;
@@ -179,7 +179,7 @@ export function isDocument(value: unknown): value is ConfigFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Checks the other sections. Messages never repeat a value, because it may be a secret in the wrong place. */
+/** Checks `secrets` and `limits`. Messages never repeat a value, because it may be a secret in the wrong place. */
 function checkSections({ secrets, limits }: ConfigFields): Problem[] {
   const secretProblems = secrets === undefined ? [] : checkReferences(secrets, 'secrets');
   const parsed = fileSections.limits.safeParse(limits);
@@ -198,8 +198,8 @@ export function checkReferences(section: unknown, path: string): Problem[] {
   if (typeof section !== 'object' || section === null || Array.isArray(section))
     return [{ path, message: `allowed: secret names, each with its source; ${allowedReference}` }];
   return Object.entries(section).flatMap(([name, reference]) => {
-    const single = fileSections.secrets.safeParse({ [name]: reference });
-    if (single.success) return [];
+    const isValid = fileSections.secrets.safeParse({ [name]: reference }).success;
+    if (isValid) return [];
     const isValidName = fileSections.secrets.safeParse({ [name]: 'stored' }).success;
     const message = isValidName
       ? allowedReference
@@ -212,33 +212,30 @@ export function checkReferences(section: unknown, path: string): Problem[] {
 export function findTakenSlugs(servers: readonly ServerFile[], owners = new Map<string, string>()): FileProblem[] {
   return servers.flatMap(({ at, slug }) => {
     const owner = owners.get(slug);
-    if (owner !== undefined) return [{ at, ...duplicateSlugProblem(slug, owner) }];
+    if (owner !== undefined) return [{ at, ...createDuplicateSlugProblem(slug, owner) }];
     owners.set(slug, at);
     return [];
   });
 }
 
-/** Returns the problem of a document whose slug another document has. */
-export function duplicateSlugProblem(slug: string, firstFile: string): Problem {
+export function createDuplicateSlugProblem(slug: string, firstFile: string): Problem {
   return { path: 'slug', message: `"${slug}" is already the slug in ${firstFile}` };
 }
 
-/** Returns the paths of fields that contain a literal credential, where a file may only refer to one. */
+/** Returns the paths of fields that contain a credential instead of the mask. Files must refer to credentials. */
 export function findLiteralSecrets(config: ConfigFields): string[] {
   const parsed = serverConfigSchema.safeParse(normalizeConfig(config));
   if (!parsed.success) return [];
-  const sealedWithValue = sealedFields(parsed.data).filter(({ value }) => value !== mask);
+  const literalFields = sealedFields(parsed.data).filter(({ value }) => value !== mask);
   const secret = parsed.data.oauth?.client_secret;
-  const isLiteral = secret !== undefined && secret !== mask;
-  return [...(isLiteral ? [configSecrets.clientSecret] : []), ...sealedWithValue.map(({ path }) => path)];
+  const isLiteralSecret = secret !== undefined && secret !== mask;
+  return [...(isLiteralSecret ? [configSecrets.clientSecret] : []), ...literalFields.map(({ path }) => path)];
 }
 
-/** Returns the message for a field that contains a literal credential. */
 export function formatLiteralMessage(path: string): string {
   return `contains a credential, which apply rejects; write "${mask}" there and ${formatSourceAdvice(path)}`;
 }
 
-/** Returns the advice for a masked field that has no stored value. */
 export function formatSourceAdvice(path: string): string {
   return `name the source of the value in the file: secrets: {"${path}": {"env": "NAME"}}`;
 }
@@ -249,7 +246,7 @@ export function formatSourceAdvice(path: string): string {
  */
 export async function readConfigFile(path: string): Promise<unknown> {
   const content = await readConfigText(path);
-  // Checked first, because a command line may also be valid YAML.
+  // Text of another program, such as a curl command, may be valid YAML.
   if (describeForeignText(content) !== undefined) return content;
   // JSON is also valid YAML, but the JSON parser gives better messages.
   const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
@@ -265,7 +262,7 @@ export async function readConfigFile(path: string): Promise<unknown> {
 
 /** Reads the text of a configuration file. `-` is standard input. @throws AppError that names the file */
 export async function readConfigText(path: string): Promise<string> {
-  const content = (path === '-' ? await text(process.stdin) : await readTextFile(path)).replace(/^\u{feff}/u, '');
+  const content = (path === '-' ? await readText(process.stdin) : await readTextFile(path)).replace(/^\u{feff}/u, '');
   if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
   return content;
 }

@@ -6,7 +6,7 @@ import { Unreachable, type WebClient, type WebResponse } from '@toolhost/mcp-doc
 /** Tokens that a login returned. */
 export type LoginTokens = { accessToken: string; refreshToken: string | undefined; scope: string | undefined };
 
-/** Thrown if the code or refresh token is no longer valid, so that the user has to log in again. */
+/** Thrown if the authorization code or the refresh token is no longer valid, so that the user has to log in again. */
 export class LoginExpiredError extends AppError {
   constructor(reason: string) {
     super('unauthenticated', reason);
@@ -83,19 +83,18 @@ export async function discoverLogin(
   resource: string,
   unauthorizedResponse: WebResponse,
 ): Promise<LoginTarget> {
-  const resourceResult = await findResource(web, resource, unauthorizedResponse);
-  if (resourceResult.verdict.status === 'problem' || !resourceResult.resource)
-    throw loginUnavailableError(resource, resourceResult.verdict.detail);
-  const { verdict, issuer, metadata } = await findIssuer(web, resourceResult.resource);
+  const resourceSearch = await findResource(web, resource, unauthorizedResponse);
+  const resourceMetadata = resourceSearch.resource;
+  if (resourceSearch.verdict.status === 'problem' || !resourceMetadata)
+    throw createLoginUnavailableError(resource, resourceSearch.verdict.detail);
+  const { verdict, issuer, metadata } = await findIssuer(web, resourceMetadata);
   if (verdict.status === 'problem' || issuer === undefined || !metadata)
-    throw loginUnavailableError(resource, verdict.detail);
+    throw createLoginUnavailableError(resource, verdict.detail);
   const registrationEndpoint = toSafeUrl(metadata.registration_endpoint);
   if (registrationEndpoint === undefined)
-    throw loginUnavailableError(resource, 'it does not let clients register (no registration_endpoint)');
+    throw createLoginUnavailableError(resource, 'it does not let clients register (no registration_endpoint)');
   const revocationEndpoint = toSafeUrl(metadata.revocation_endpoint);
-  const scopes = Array.isArray(resourceResult.resource.scopes_supported)
-    ? resourceResult.resource.scopes_supported
-    : [];
+  const scopes = Array.isArray(resourceMetadata.scopes_supported) ? resourceMetadata.scopes_supported : [];
   return {
     resource,
     issuer,
@@ -113,7 +112,7 @@ function toSafeUrl(value: unknown): string | undefined {
   return typeof value === 'string' && isSafeUrl(value) ? value : undefined;
 }
 
-function loginUnavailableError(resource: string, reason: string): AppError {
+function createLoginUnavailableError(resource: string, reason: string): AppError {
   return new AppError('invalid', `a login at ${resource} is not possible: ${reason}`);
 }
 

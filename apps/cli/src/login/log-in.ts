@@ -14,7 +14,7 @@ import { discoverLogin, type LoginTarget, type LoginTokens, requestTokens } from
 type LoginRequest = { clientName: string; scopes: readonly string[]; shouldOpenBrowser: boolean };
 type LoginResult = { clientId: string; tokens: LoginTokens };
 
-/** Time limit of a login: the lifetime of a started login, and of its consent page, at the service. */
+/** Time limit of a login; the service forgets a started login after this time, too. */
 const loginTimeoutMs = 20 * 60_000;
 
 /**
@@ -31,7 +31,7 @@ export async function logIn(web: WebClient, target: LoginTarget, request: LoginR
       loopback,
       { state, issuer: target.issuer, hasIssuerParameter: target.hasIssuerParameter },
       request.shouldOpenBrowser,
-      () => buildAuthorizationUrl(target, { clientId, verifier, state, scopes: request.scopes, loopback }),
+      buildAuthorizationUrl(target, { clientId, verifier, state, scopes: request.scopes, loopback }),
     );
     const tokens = await requestTokens(web, target.tokenEndpoint, {
       grant_type: 'authorization_code',
@@ -107,12 +107,12 @@ function buildAuthorizationUrl(
   return url.href;
 }
 
-/** Waits for the browser or for a pasted URL, whichever comes first. */
+/** Shows the authorization URL, and waits for the browser or for a pasted URL, whichever comes first. */
 async function waitForCode(
   loopback: Loopback,
   expected: ExpectedResponse,
   shouldOpenBrowser: boolean,
-  url: () => string,
+  authorizationUrl: string,
 ): Promise<string> {
   const abortController = new AbortController();
   const timeout = new Promise<never>((_resolve, reject) => {
@@ -122,23 +122,23 @@ async function waitForCode(
     );
     abortController.signal.addEventListener('abort', () => clearTimeout(timer));
   });
-  const browserCode = loopback.code(expected);
+  const browserCode = loopback.receiveCode(expected);
   const canPaste = !shouldOpenBrowser || process.stdin.isTTY;
-  const pasted = canPaste && readPastedCode((line) => loopback.parseRedirect(line, expected), abortController);
-  const address = url();
-  const isOpened = shouldOpenBrowser && openBrowser(address);
+  const parseLine = (line: string) => loopback.parseRedirect(line, expected);
+  const pastedCodes = canPaste ? [readPastedCode(parseLine, abortController)] : [];
+  const isOpened = shouldOpenBrowser && openBrowser(authorizationUrl);
   printMessage(
-    `${isOpened ? 'Log in in the browser that opens, or open' : 'To log in, open'} this URL:\n\n  ${address}\n`,
+    `${isOpened ? 'Log in in the browser that opens, or open' : 'To log in, open'} this URL:\n\n  ${authorizationUrl}\n`,
   );
   if (canPaste) printMessage('If the browser is on another machine, paste the URL that it ends at here.');
   try {
-    return await Promise.race([browserCode, timeout, ...(pasted ? [pasted] : [])]);
+    return await Promise.race([browserCode, timeout, ...pastedCodes]);
   } finally {
     abortController.abort();
   }
 }
 
-/** Returns the code of the first pasted line that has one. Never resolves if the input ends without a code. */
+/** Returns the code of the first pasted line that has a code. Never resolves if the input ends without one. */
 function readPastedCode(parseRedirect: (line: string) => string, abortController: AbortController): Promise<string> {
   const input = process.stdin;
   return new Promise((resolve) => {
@@ -166,7 +166,7 @@ type ExpectedResponse = { state: string; issuer: string; hasIssuerParameter: boo
 type Loopback = {
   redirectUri: string;
   /** Resolves with the code of the first response that belongs to this login. */
-  code: (expected: ExpectedResponse) => Promise<string>;
+  receiveCode: (expected: ExpectedResponse) => Promise<string>;
   /** Reads the code from a redirect URL that the user pasted. @throws AppError */
   parseRedirect: (pasted: string, expected: ExpectedResponse) => string;
   close: () => void;
@@ -191,13 +191,13 @@ async function listenForRedirect(): Promise<Loopback> {
   return {
     redirectUri,
     parseRedirect,
-    code: (expected) =>
+    receiveCode: (expected) =>
       new Promise((resolve, reject) => {
         server.on('request', (request, response) => {
           const isExpectedRequest = request.method === 'GET' && request.headers.host === host;
           const url = URL.parse(request.url ?? '', redirectUri);
           if (!isExpectedRequest || url?.pathname !== callbackPath) return sendPage(response, 404, 'Not found.');
-          // Any page can send a browser here, so only a request with the right state ends the wait.
+          // Any web page can send a browser here, so only a request with the right state ends the wait.
           if (!isEqual(url.searchParams.get('state') ?? '', expected.state))
             return sendPage(
               response,

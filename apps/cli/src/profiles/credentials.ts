@@ -3,32 +3,32 @@ import { AppError } from '@toolhost/errors/errors';
 import { createWebClient } from '@toolhost/mcp-doctor/web';
 import { apiPath, programName } from '@toolhost/server/command-line';
 import { z } from 'zod';
+import { writeFileAtomically } from '../atomic-file.ts';
 import { LoginExpiredError, requestTokens, revokeToken } from '../login/authorization-server.ts';
-import { writeFileAtomically } from '../whole-file.ts';
-import { accessibleByOthers, readPrivateFile, withLock } from './own-files.ts';
+import { accessibleByOthers, readPrivateFile, withLock } from './private-files.ts';
 
-const token = z.string().regex(/^[\x21-\x7e]{1,16384}$/);
+const tokenSchema = z.string().regex(/^[\x21-\x7e]{1,16384}$/);
 
-const login = z.object({
+const loginSchema = z.object({
   /** URL of the service. The stored tokens are sent nowhere else. */
   url: z.string(),
   issuer: z.string(),
-  client_id: token,
+  client_id: tokenSchema,
   token_endpoint: z.string(),
   revocation_endpoint: z.string().optional(),
-  access_token: token,
-  refresh_token: token.optional(),
+  access_token: tokenSchema,
+  refresh_token: tokenSchema.optional(),
   scope: z.string().optional(),
 });
-const apiKey = z.object({ url: z.string(), api_key: token });
-const file = z.object({ profiles: z.record(z.string(), z.union([login, apiKey])) });
+const apiKeySchema = z.object({ url: z.string(), api_key: tokenSchema });
+const fileSchema = z.object({ profiles: z.record(z.string(), z.union([loginSchema, apiKeySchema])) });
 
 /** Stored tokens of a login, or a stored API key. */
-export type StoredCredential = z.output<typeof file>['profiles'][string];
+export type StoredCredential = z.output<typeof fileSchema>['profiles'][string];
 
 const getCredentialsPath = (folder: string) => join(folder, 'credentials.json');
 
-/** Path of the lock file, which protects all files of the folder. */
+/** Returns the path of the lock file, which protects all files of the folder. */
 export const getLockPath = (folder: string) => join(folder, 'credentials.lock');
 
 /** Reads the stored credentials by profile name. @throws AppError that names the file, but none of its contents */
@@ -36,7 +36,7 @@ export function readCredentials(folder: string): ReadonlyMap<string, StoredCrede
   const path = getCredentialsPath(folder);
   const text = readPrivateFile(path, accessibleByOthers);
   if (text === undefined) return new Map();
-  const parsed = file.safeParse(tryParseJson(text));
+  const parsed = fileSchema.safeParse(tryParseJson(text));
   if (!parsed.success) throw new AppError('invalid', `${path}: is damaged. Remove the file and log in again`);
   return new Map(Object.entries(parsed.data.profiles));
 }
@@ -46,7 +46,7 @@ export function readCredentials(folder: string): ReadonlyMap<string, StoredCrede
  * @throws AppError
  */
 function validateForStorage(credential: StoredCredential): StoredCredential {
-  const parsed = ('api_key' in credential ? apiKey : login).safeParse(credential);
+  const parsed = ('api_key' in credential ? apiKeySchema : loginSchema).safeParse(credential);
   if (parsed.success) return parsed.data;
   const field = parsed.error.issues.flatMap(({ path }) => path).join('.') || 'a field';
   throw new AppError(
@@ -63,15 +63,15 @@ function tryParseJson(text: string): unknown {
   }
 }
 
-/** Changes a credential: `save` replaces the profile's credential, or removes it if called with undefined. */
+/** Changes a credential. `save` replaces it, or removes it if called with undefined. */
 type CredentialChange<Result> = (
   current: StoredCredential | undefined,
   save: (credential: StoredCredential | undefined) => void,
 ) => Promise<Result>;
 
 /**
- * Changes the credential of a profile under a lock, so that no other process changes it. Signals are deferred until it
- * is stored, because a refresh token works only once.
+ * Changes the credential of a profile under a lock, so that no other process changes it. Signals are deferred until the
+ * new credential is stored, because a refresh token works only once.
  * @throws AppError
  */
 export function changeCredential<Result>(
@@ -99,16 +99,16 @@ const requestTimeoutMs = 30_000;
  */
 export function renewLogin(folder: string, profile: string, rejectedToken: string): Promise<string> {
   return changeCredential(folder, profile, async (current, save) => {
-    if (!current || 'api_key' in current) throw loginEndedError(profile);
+    if (!current || 'api_key' in current) throw createLoginEndedError(profile);
     if (current.access_token !== rejectedToken) return current.access_token;
-    if (current.refresh_token === undefined) throw loginEndedError(profile);
+    if (current.refresh_token === undefined) throw createLoginEndedError(profile);
     const tokens = await requestTokens(createWebClient(fetch, requestTimeoutMs), current.token_endpoint, {
       grant_type: 'refresh_token',
       refresh_token: current.refresh_token,
       client_id: current.client_id,
       resource: current.url + apiPath,
     }).catch((error: unknown) => {
-      throw error instanceof LoginExpiredError ? loginEndedError(profile) : error;
+      throw error instanceof LoginExpiredError ? createLoginEndedError(profile) : error;
     });
     const { accessToken, refreshToken = current.refresh_token, scope = current.scope } = tokens;
     save({ ...current, access_token: accessToken, refresh_token: refreshToken, scope });
@@ -116,7 +116,7 @@ export function renewLogin(folder: string, profile: string, rejectedToken: strin
   });
 }
 
-function loginEndedError(profile: string): AppError {
+function createLoginEndedError(profile: string): AppError {
   return new AppError(
     'unauthenticated',
     `the login of the profile "${profile}" has ended; log in again with: ${programName} login --profile ${profile}`,

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 import { parseServiceUrl, programName } from '@toolhost/server/command-line';
 import { parse, stringify } from 'yaml';
+import { writeFileAtomically } from '../atomic-file.ts';
 import { isValidProfileName, profileNameRule, serviceUrlRule } from '../options.ts';
-import { writeFileAtomically } from '../whole-file.ts';
-import { readPrivateFile, writableByOthers } from './own-files.ts';
+import { readPrivateFile, writableByOthers } from './private-files.ts';
 
 /** Profiles of a user, each with a service URL, and the current profile, which is the default. */
 export type Profiles = { current: string | undefined; urls: ReadonlyMap<string, string> };
@@ -67,8 +67,8 @@ function asObject(value: unknown): Fields | undefined {
 }
 
 /**
- * Returns the settings folder of this program: below `XDG_CONFIG_HOME`, `APPDATA` on Windows, or `~/.config`, also on
- * macOS, where command-line programs keep their settings there.
+ * Returns the settings folder of this program: below `XDG_CONFIG_HOME`, `APPDATA` on Windows, or `~/.config`. On macOS,
+ * command-line programs use `~/.config`, too.
  */
 export function getConfigFolder(): string {
   const { env, platform } = process;
@@ -81,7 +81,8 @@ export function getConfigFolder(): string {
 export function resolveProfile(option: string | undefined, { current }: Profiles): string | undefined {
   const name = option ?? (process.env.TOOLHOST_PROFILE?.trim() || current);
   if (name === undefined || isValidProfileName(name)) return name;
-  const source = option !== undefined ? '--profile' : name === current ? 'profile' : 'TOOLHOST_PROFILE';
+  const defaultSource = name === current ? 'profile' : 'TOOLHOST_PROFILE';
+  const source = option === undefined ? defaultSource : '--profile';
   throw new AppError('invalid', `${source}: found ${JSON.stringify(name)}; ${profileNameRule}`);
 }
 

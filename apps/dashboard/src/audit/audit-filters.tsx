@@ -19,13 +19,13 @@ export function AuditFilters({ get, set, onClear }: Props) {
   const renderChoice = (name: string, label: string, data: { value: string; label: string }[]) => {
     const value = get(name) ?? null;
     // Events remain for actors and servers that no longer exist.
-    const isListed = value === null || data.some((one) => one.value === value);
+    const isListed = value === null || data.some((choice) => choice.value === value);
     return (
       <FilterSelect
         label={label}
         data={isListed ? data : [{ value, label: toVisible(value) }, ...data]}
         value={value}
-        onChange={(chosen) => set(name, chosen)}
+        onChange={(next) => set(name, next)}
         searchable
       />
     );

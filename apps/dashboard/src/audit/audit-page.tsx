@@ -45,7 +45,6 @@ function parseFilter(get: (name: string) => string | undefined) {
   };
 }
 
-/** Audit log of the workspace. */
 export function AuditPage() {
   const { get, set, clear } = useUrlState();
   const filter = parseFilter(get);

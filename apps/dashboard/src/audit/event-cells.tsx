@@ -12,7 +12,6 @@ function Id({ children }: { children: string }) {
   );
 }
 
-/** Actor of an audit event. */
 export function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEvent }) {
   if (actor_kind === 'operator') return 'Operator';
   if (actor_kind === 'service') return 'Toolhost';
@@ -25,7 +24,6 @@ const serverOperations = /McpServer$|Version$|Secret$|Tool$|ServerLimits$|Server
 
 type TargetProps = { event: AuditEvent; isInline?: boolean };
 
-/** Target of an audit event. */
 export function Target({ event: { target, target_name, operation }, isInline = false }: TargetProps) {
   if (target === undefined) return '–';
   if (target_name !== undefined) return <span title={target}>{toVisible(target_name)}</span>;

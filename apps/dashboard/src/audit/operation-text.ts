@@ -12,7 +12,7 @@ export const operationLabels: { [operation: string]: string } = {
   importApi: 'Created a server from an API description',
   reimportApi: 'Reimported an API',
   compareImport: 'Compared a server with its API description',
-  watchImport: 'Changed watching of an API description',
+  watchImport: 'Changed the daily check of an API description',
   addTool: 'Added a tool',
   updateTool: 'Changed a tool',
   removeTool: 'Removed a tool',
@@ -53,7 +53,7 @@ export function formatOperation(operation: string): string {
   return operationLabels[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** Returns true for IDs, which are omitted because the name of the resource is shown separately. */
+/** Returns true for IDs. They are omitted, because the target's name is shown separately. */
 const isId = (value: unknown): boolean =>
   Array.isArray(value) ? value.every(isId) : /^(?:grt|key|usr|srv|imp)_\w+$/.test(String(value));
 

@@ -19,7 +19,7 @@ export function CallCharts({ filter }: { filter: CallFilter }) {
       {(view || outcome || caller || key) && <Hint>The charts use only the Server, Tool, and Time filters.</Hint>}
       <Loaded query={query} loading={<Loading rows={1} height={260} />}>
         {(statistics) =>
-          statistics?.buckets.length !== 0 && statistics && <Charts statistics={statistics} period={filter.period} />
+          statistics && statistics.buckets.length > 0 && <Charts statistics={statistics} period={filter.period} />
         }
       </Loaded>
     </Stack>
@@ -31,11 +31,12 @@ const axis = { minTickGap: 40, interval: 'preserveStartEnd' } as const;
 
 type Counts = { at: string; calls: number; errors: number };
 
-/** Chart of calls and errors over time. `at` is the interval label. */
+/** Chart of calls and errors over time. `at` is the label of an interval. */
 function CallsChart({ counts }: { counts: readonly Counts[] }) {
-  const sum = (name: 'calls' | 'errors') => counts.reduce((all, one) => all + one[name], 0).toLocaleString('en');
+  const formatSum = (name: 'calls' | 'errors') =>
+    counts.reduce((sum, count) => sum + count[name], 0).toLocaleString('en');
   return (
-    <ChartCard title="Calls" text={`${sum('calls')} total, ${sum('errors')} failed`}>
+    <ChartCard title="Calls" text={`${formatSum('calls')} total, ${formatSum('errors')} failed`}>
       <BarChart
         {...sharedProps}
         data={counts.map(({ at, calls, errors }) => ({ at, OK: calls - errors, Failed: errors }))}
@@ -65,9 +66,12 @@ export function DaysChart({ usage }: { usage: Usage }) {
   return <CallsChart counts={days} />;
 }
 
+/** Number of calls from which dots would hide the lines. */
+const maxCallsWithDots = 400;
+
 function Charts({ statistics, period }: { statistics: Statistics; period: Period }) {
-  const spansDays = statistics.bucket_ms * statistics.buckets.length > 36 * 3_600_000;
-  const day = spansDays ? ({ month: 'short', day: 'numeric' } as const) : {};
+  const isLongerThanDay = statistics.bucket_ms * statistics.buckets.length > 1.5 * dayMs;
+  const day = isLongerThanDay ? ({ month: 'short', day: 'numeric' } as const) : {};
   const counts = statistics.buckets.map((bucket) => ({
     ...bucket,
     at: new Date(bucket.at).toLocaleString('en', { ...day, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
@@ -81,7 +85,7 @@ function Charts({ statistics, period }: { statistics: Statistics; period: Period
           data={counts.map(({ at, p50_ms, p95_ms }) => ({ at, p50: p50_ms ?? null, p95: p95_ms ?? null }))}
           curveType="monotone"
           connectNulls
-          withDots={counts.reduce((sum, { calls }) => sum + calls, 0) < 400}
+          withDots={counts.reduce((sum, { calls }) => sum + calls, 0) < maxCallsWithDots}
           dotProps={{ r: 2 }}
           xAxisProps={axis}
           yAxisProps={{ width: 40 }}
@@ -106,7 +110,7 @@ function Charts({ statistics, period }: { statistics: Statistics; period: Period
 
 function ChartCard({ title, text, children }: { title: string; text: string; children: ReactNode }) {
   return (
-    // A chart is first drawn before it is measured, wider than a phone screen. The page must not widen.
+    // A chart is first drawn with a default width, which must not widen the page on a phone.
     <Box
       className="th-card"
       p="md"

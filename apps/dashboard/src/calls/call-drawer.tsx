@@ -15,7 +15,6 @@ import { CaptureView } from './capture-view.tsx';
 
 type Props = { id: string | undefined; listedCall: Call | undefined; onClose: () => void };
 
-/** Details of one call. */
 export function CallDrawer({ id, listedCall, onClose }: Props) {
   const query = useQuery({
     queryKey: queryKeys.call(id ?? ''),

@@ -38,7 +38,7 @@ export const outcomeLabels: { [outcome: string]: string } = {
   internal: 'Internal error',
 };
 
-/** Reads the call filter from the URL. `server` fixes the server, `defaultPeriod` is the default period. */
+/** Reads the call filter and the open call from the URL. With `server`, only calls of that server are shown. */
 export function useCallFilter({
   server,
   defaultPeriod = '24h',
@@ -53,8 +53,8 @@ export function useCallFilter({
   const isNarrowed = filterNames.some((name) => filter[name] && !(name === 'server' && server));
   // A view belongs to one server.
   const change = (name: keyof CallFilter | 'call', value: string | null | undefined) =>
-    set(name, value, { isStep: name === 'call', ...(name === 'server' && { without: 'view' }) });
-  return { filter, isNarrowed, opened: get('call'), change, clear };
+    set(name, value, { isStep: name === 'call', ...(name === 'server' && { removes: 'view' }) });
+  return { filter, isNarrowed, openCallId: get('call'), change, clear };
 }
 
 /**

@@ -3,7 +3,6 @@ import type { Call } from '../api-types.ts';
 import { toVisible } from '../ui/text/visible.ts';
 import { outcomeLabels } from './call-filter.ts';
 
-/** Display names of caller kinds. */
 export const callerLabels: { [kind: string]: string } = {
   api_key: 'API key',
   oauth: 'Login',
@@ -12,21 +11,20 @@ export const callerLabels: { [kind: string]: string } = {
   playground: 'Playground',
 };
 
-/** Formats a caller kind. */
 export function formatCaller(kind: string): string {
   return callerLabels[kind] ?? kind.replaceAll('_', ' ');
 }
 
-/** Returns the reason for a call's outcome, or undefined if there is nothing beyond the outcome itself. */
+/** Returns the reason for a call's outcome, or undefined if it only repeats the outcome. */
 export function getReason({ outcome, reason }: Call): string | undefined {
   return reason === undefined || reason === outcome.replaceAll('_', ' ') ? undefined : toVisible(reason);
 }
 
 export function OutcomeBadge({ call: { outcome, upstream_status } }: { call: Call }) {
-  const color = outcome === 'ok' ? 'green' : outcome === 'cancelled' || outcome === 'limited' ? 'yellow' : 'red';
+  const failureColor = outcome === 'cancelled' || outcome === 'limited' ? 'yellow' : 'red';
   const text =
     outcome === 'upstream_status' && upstream_status ? `API returned ${upstream_status}` : outcomeLabels[outcome];
-  return <Badge color={color}>{text ?? outcome}</Badge>;
+  return <Badge color={outcome === 'ok' ? 'green' : failureColor}>{text ?? outcome}</Badge>;
 }
 
 export function Outcome({ call }: { call: Call }) {

@@ -6,7 +6,7 @@ import { Hint } from '../ui/text/hint.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import type { useCallFilter } from './call-filter.ts';
 
-// Loaded on demand to keep the first page small.
+// Lazy, to keep the first page small.
 const CallDrawer = lazy(async () => ({ default: (await import('./call-drawer.tsx')).CallDrawer }));
 
 type Props<Row> = {
@@ -15,12 +15,12 @@ type Props<Row> = {
   columns: readonly Column<Row>[];
   /** True if all calls belong to one server. */
   isSingleServer: boolean;
-  address: Pick<ReturnType<typeof useCallFilter>, 'opened' | 'change'>;
+  callFilter: Pick<ReturnType<typeof useCallFilter>, 'openCallId' | 'change'>;
 };
 
 /** List of calls and the drawer of the selected call. */
-export function CallList<Row extends Call>({ label, rows, columns, isSingleServer, address }: Props<Row>) {
-  const open = (id: string | undefined) => address.change('call', id);
+export function CallList<Row extends Call>({ label, rows, columns, isSingleServer, callFilter }: Props<Row>) {
+  const open = (id: string | undefined) => callFilter.change('call', id);
   const tool: Column<Row> = {
     label: 'Tool',
     cell: ({ id, tool: name, server, view }) => (
@@ -46,8 +46,8 @@ export function CallList<Row extends Call>({ label, rows, columns, isSingleServe
       )}
       <Suspense>
         <CallDrawer
-          id={address.opened}
-          listedCall={rows.find(({ id }) => id === address.opened)}
+          id={callFilter.openCallId}
+          listedCall={rows.find(({ id }) => id === callFilter.openCallId)}
           onClose={() => open(undefined)}
         />
       </Suspense>

@@ -42,8 +42,8 @@ const columns: Column<Call>[] = [
 /** Live list of calls of the server in the URL, or of all servers. */
 export function CallBrowser() {
   const { slug: server } = useParams();
-  const address = useCallFilter({ server });
-  const { filter, isNarrowed } = address;
+  const callFilter = useCallFilter({ server });
+  const { filter, isNarrowed } = callFilter;
   const isSingleServer = server !== undefined;
   const pages = usePages(queryKeys.calls(filter), 'listCalls', () => ({ ...toCallQuery(filter), limit: 50 }), 5_000);
   const getEmptyText = (searchedTo: string | undefined) => {
@@ -52,7 +52,7 @@ export function CallBrowser() {
   };
   return (
     <>
-      <FilterBar {...address} isSingleServer={isSingleServer}>
+      <FilterBar {...callFilter} isSingleServer={isSingleServer}>
         <Button
           component="a"
           href={getOperationUrl('exportCalls', toCallQuery(filter))}
@@ -78,7 +78,7 @@ export function CallBrowser() {
                 rows={calls}
                 columns={columns}
                 isSingleServer={isSingleServer}
-                address={address}
+                callFilter={callFilter}
               />
             </>
           )}

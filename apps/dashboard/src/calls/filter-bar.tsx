@@ -23,9 +23,9 @@ type Props = ReturnType<typeof useCallFilter> & {
 
 export function FilterBar({ filter, isNarrowed, isSingleServer, change, clear, children }: Props) {
   const servers = useServerChoices();
-  const [cleared, setCleared] = useState(0);
+  const [clearCount, setClearCount] = useState(0);
   const clearAll = () => {
-    setCleared(cleared + 1);
+    setClearCount(clearCount + 1);
     clear();
   };
   const keys = useOperationQuery([...queryKeys.keys, 'choices'], 'listApiKeys', { limit: 200 });
@@ -41,7 +41,7 @@ export function FilterBar({ filter, isNarrowed, isSingleServer, change, clear, c
       {!isSingleServer && <FilterSelect {...getFilterProps('server', 'Server')} data={serverChoices} searchable />}
       <ViewChoice {...getFilterProps('view', 'View')} server={filter.server} />
       <DebouncedInput
-        key={cleared}
+        key={clearCount}
         label="Tool"
         placeholder="All"
         value={filter.tool ?? ''}

@@ -8,7 +8,7 @@ import { indentJson } from '../ui/text/indent-json.ts';
 import { formatSize } from '../ui/text/size-text.ts';
 
 type Props = {
-  /** API response; undefined if there was none or the user may not see it. */
+  /** API response; undefined if there was none, or if the user must not see it. */
   response: UpstreamResponse | undefined;
   /** Estimated tokens of the result; undefined if unknown. */
   tokens: number | undefined;
@@ -38,23 +38,24 @@ function ResponseSide({
   response: UpstreamResponse;
 }) {
   const tokens = estimated_tokens === undefined ? '' : `, about ${formatTokens(estimated_tokens)}`;
-  const isCut = body !== undefined && new TextEncoder().encode(body).length < bytes;
+  const isTruncated = body !== undefined && new TextEncoder().encode(body).length < bytes;
+  const failureColor = status < 400 ? 'yellow' : 'red';
   const mainHeaders = headers.filter(([name]) => mainHeaderNames.test(name));
   const otherHeaders = headers.filter(([name]) => !mainHeaderNames.test(name));
   return (
     <Side
       title="API response"
       summary={`${formatSize(bytes)}${tokens}`}
-      badge={<Badge color={status < 300 ? 'green' : status < 400 ? 'yellow' : 'red'}>{status}</Badge>}
+      badge={<Badge color={status < 300 ? 'green' : failureColor}>{status}</Badge>}
     >
       <Headers headers={mainHeaders} label="response headers" />
       {bytes > 0 && (
         <CodeBlock
-          code={body === undefined ? `${bytes} bytes of binary data` : indentJson(body, isCut)}
+          code={body === undefined ? `${bytes} bytes of binary data` : indentJson(body, isTruncated)}
           label="response body"
         />
       )}
-      {isCut && <Hint>Only the beginning is shown.</Hint>}
+      {isTruncated && <Hint>Only the beginning is shown.</Hint>}
       {otherHeaders.length > 0 && (
         <Collapsible label={otherHeaders.length === 1 ? 'One more header' : `${otherHeaders.length} more headers`}>
           <Headers headers={otherHeaders} label="other response headers" />
@@ -102,6 +103,6 @@ function formatResultSize(tokens: number | undefined, files: string, responseTok
   return `about ${formatTokens(tokens)}${reduction}`;
 }
 
-/** Response headers about content, pagination, rate limits, or deprecation. They are shown first. */
+/** Matches headers about content, pagination, rate limits, or deprecation, which are shown first. */
 const mainHeaderNames =
   /^(content-(type|length|language|range|disposition|encoding)|link|location|etag|last-modified|retry-after|allow|warning|deprecation|sunset|www-authenticate|x-(total(-count)?|next-page|page|per-page|request-id)|.*rate-?limit.*|.*request-?id)$/i;

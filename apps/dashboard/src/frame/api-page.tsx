@@ -21,7 +21,6 @@ type Document = { servers: { url: string }[]; paths: { [path: string]: { [method
 
 const openApiUrl = `${basePath}/api/v1/openapi.json`;
 
-/** REST API reference, rendered from the OpenAPI document. */
 export function ApiPage() {
   const { get, set } = useUrlState();
   const query = get('query') ?? '';
@@ -60,8 +59,8 @@ export function ApiPage() {
               .filter(({ path, operation: { operationId, summary } }) =>
                 terms.every((term) => `${operationId} ${path} ${summary}`.toLowerCase().includes(term)),
               )
-              .map((one) => (
-                <Operation key={one.operation.operationId} {...one} />
+              .map((entry) => (
+                <Operation key={entry.operation.operationId} {...entry} />
               ))}
           </Stack>
         )}

@@ -8,14 +8,14 @@ import { useSwitchWorkspace } from './workspace-switcher.tsx';
 /** Lists workspaces that the user was invited to and has never opened. */
 export function InvitationAlert() {
   const { workspace, workspaces } = useSession();
-  const change = useSwitchWorkspace();
+  const switchWorkspace = useSwitchWorkspace();
   const joinedWorkspaces = workspaces.filter(({ id, own, chosen }) => !own && !chosen && id !== workspace.id);
   if (joinedWorkspaces.length === 0) return null;
   return (
     <Alert color="accent" icon={<IconUsers size={18} />} title="You were invited">
       <Text size="sm">You have joined {joinedWorkspaces.length === 1 ? 'another workspace' : 'other workspaces'}:</Text>
       {joinedWorkspaces.slice(0, maxListed).map((entry) => (
-        <JoinedWorkspace key={entry.id} entry={entry} onOpen={() => change.mutate(entry)} />
+        <JoinedWorkspace key={entry.id} entry={entry} onOpen={() => switchWorkspace.mutate(entry)} />
       ))}
       <Text size="sm" mt="xs">
         Anything you create there belongs to that workspace. Your own workspace is not affected.

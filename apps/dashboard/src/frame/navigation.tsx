@@ -86,7 +86,6 @@ async function signOut(): Promise<void> {
   location.assign(`${basePath}/`);
 }
 
-/** Menu of the signed-in user, with sign-out. */
 function UserMenu() {
   const { user, workspace } = useSession();
   const name = toVisible(user.name ?? user.email ?? user.id);

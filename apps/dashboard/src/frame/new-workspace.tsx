@@ -6,7 +6,6 @@ import { DialogForm } from '../ui/actions/confirm.tsx';
 import { getFormErrorText } from '../ui/actions/form-errors.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 
-/** Dialog that creates a workspace and opens it. */
 export function NewWorkspace({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const form = useForm({
     initialValues: { name: '' },
@@ -14,7 +13,7 @@ export function NewWorkspace({ opened, onClose }: { opened: boolean; onClose: ()
   });
   const create = useAction({
     run: (values: { name: string }) => api('createWorkspace', values),
-    onDone: () => location.assign(`${basePath}/`),
+    onSuccess: () => location.assign(`${basePath}/`),
   });
   return (
     <Modal opened={opened} onClose={() => create.isPending || onClose()} title="New workspace">

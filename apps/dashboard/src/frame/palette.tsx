@@ -20,6 +20,7 @@ type Entry = { id: string; label: string; about?: string; run: () => void };
 type Navigate = (to: string) => void;
 
 const maxPerGroup = 6;
+const maxOwnPerGroup = 8;
 const debounceMs = 120;
 
 /** Command palette that searches everything in the workspace. It opens each time `searchRequests` increases. */
@@ -30,10 +31,10 @@ export function Palette({ searchRequests }: { searchRequests: number }) {
   useEffect(() => spotlight.open(), [searchRequests]);
   const go: Navigate = (to) => void navigate(to);
   const ownGroups = useOwnGroups(go);
-  const { found: results, isStale } = useSearchResults(query.trim());
+  const { results, isStale } = useSearchResults(query.trim());
   const groups = [
     ...(results ? toGroups(results, go) : []),
-    ...ownGroups.map(([name, all]) => [name, filterEntries(all, query)] as const),
+    ...ownGroups.map(([name, entries]) => [name, filterEntries(entries, query)] as const),
   ];
   const isEmpty = groups.every(([, entries]) => entries.length === 0);
   return (
@@ -92,11 +93,10 @@ function useSearchResults(searchText: string) {
     enabled: query !== '',
     placeholderData: keepPreviousData,
   });
-  return { found: searchText === '' ? undefined : data, isStale: isFetching || query !== searchText };
+  return { results: searchText === '' ? undefined : data, isStale: isFetching || query !== searchText };
 }
 
 function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate): [string, Entry[]][] {
-  const encode = encodeURIComponent;
   return [
     [
       'Servers',
@@ -113,7 +113,7 @@ function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate):
         id: `tool ${server} ${tool}`,
         label: toVisible(tool),
         about: `in ${toVisible(server_name)}`,
-        run: () => go(`/servers/${server}/tools?tool=${encode(tool)}`),
+        run: () => go(`/servers/${server}/tools?tool=${encodeURIComponent(tool)}`),
       })),
     ],
     [
@@ -122,7 +122,7 @@ function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate):
         id,
         label: toVisible(name),
         about: works ? id : `${id}, inactive`,
-        run: () => go(`/keys?query=${encode(id)}`),
+        run: () => go(`/keys?query=${encodeURIComponent(id)}`),
       })),
     ],
     [
@@ -141,28 +141,28 @@ function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate):
 function useOwnGroups(go: Navigate): [string, Entry[]][] {
   const canEdit = useCanEdit();
   const { workspace, workspaces } = useSession();
-  const change = useSwitchWorkspace();
-  const link = (label: string, to: string): Entry => ({ id: to, label, run: () => go(to) });
+  const switchWorkspace = useSwitchWorkspace();
+  const createLink = (label: string, to: string): Entry => ({ id: to, label, run: () => go(to) });
   const actions = [
-    link('New server', '/servers/new'),
-    link('Import an API description', '/servers/new/import'),
-    link('Start from a gallery example', '/servers/new/gallery'),
-    link('New API key', '/keys?new'),
+    createLink('New server', '/servers/new'),
+    createLink('Import an API description', '/servers/new/import'),
+    createLink('Start from a gallery example', '/servers/new/gallery'),
+    createLink('New API key', '/keys?new'),
   ];
   const switchEntries = workspaces
     .filter(({ id }) => id !== workspace.id)
     .map((other): Entry => {
       const label = `Switch to ${toVisible(other.name)}`;
-      return { id: other.id, label, about: 'Another workspace', run: () => change.mutate(other) };
+      return { id: other.id, label, about: 'Another workspace', run: () => switchWorkspace.mutate(other) };
     });
   return [
-    ['Pages', [...pages.map(({ to, label }) => link(label, to)), link('REST API', '/api-reference')]],
+    ['Pages', [...pages.map(({ to, label }) => createLink(label, to)), createLink('REST API', '/api-reference')]],
     ['Actions', [...(canEdit ? actions : []), ...switchEntries]],
-    ['Guides', guideEntries()],
+    ['Guides', getGuideEntries()],
   ];
 }
 
-function guideEntries(): Entry[] {
+function getGuideEntries(): Entry[] {
   return Object.entries(guides).flatMap(([path, label]) => {
     const address = getGuideUrl(path as Guide);
     return address ? [{ id: path, label, run: () => void open(address, '_blank', 'noopener') }] : [];
@@ -174,5 +174,5 @@ function filterEntries(entries: readonly Entry[], query: string): Entry[] {
   const terms = query.toLowerCase().split(/\s+/);
   return entries
     .filter(({ label, about = '' }) => terms.every((term) => `${label} ${about}`.toLowerCase().includes(term)))
-    .slice(0, maxPerGroup + 2);
+    .slice(0, maxOwnPerGroup);
 }

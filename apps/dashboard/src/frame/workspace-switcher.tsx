@@ -15,15 +15,14 @@ const NewWorkspace = lazy(async () => ({ default: (await import('./new-workspace
 export function useSwitchWorkspace() {
   return useAction({
     run: (to: Workspace) => api('switchWorkspace', { workspace_id: to.id }),
-    onDone: () => location.assign(`${basePath}/`),
+    onSuccess: () => location.assign(`${basePath}/`),
     toastFailure: true,
   });
 }
 
-/** Menu with the current workspace, the user's other workspaces, and "New workspace". */
 export function WorkspaceSwitcher() {
   const { workspace, workspaces } = useSession();
-  const change = useSwitchWorkspace();
+  const switchWorkspace = useSwitchWorkspace();
   const [hasOpened, markOpened] = useReducer(() => true, false);
   const [isOpen, dialog] = useDisclosure(false, { onOpen: markOpened });
   return (
@@ -49,7 +48,7 @@ export function WorkspaceSwitcher() {
           {workspaces.map((entry) => (
             <Menu.Item
               key={entry.id}
-              onClick={() => entry.id !== workspace.id && change.mutate(entry)}
+              onClick={() => entry.id !== workspace.id && switchWorkspace.mutate(entry)}
               rightSection={entry.id === workspace.id ? <IconCheck size={14} aria-label="current" /> : null}
             >
               {toVisible(entry.name)}

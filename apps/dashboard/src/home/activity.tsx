@@ -22,7 +22,7 @@ const periods = [
   { value: '24h', label: '24 hours' },
   { value: '7d', label: '7 days' },
 ];
-/** Maximum rows of a table on a home page. */
+/** Maximum rows of each table. */
 const maxRows = 8;
 
 type Props = {
@@ -35,9 +35,9 @@ type Props = {
 
 /** Call activity of a period: counts, failures, and the most called servers or tools. */
 export function Activity({ server, newestSlug, children }: Props) {
-  const address = useCallFilter({ server, defaultPeriod: '7d' });
-  const { period } = address.filter;
-  const statisticsQuery = useStatistics(address.filter, 1);
+  const callFilter = useCallFilter({ server, defaultPeriod: '7d' });
+  const { period } = callFilter.filter;
+  const statisticsQuery = useStatistics(callFilter.filter, 1);
   const title = server ? 'Most-called tools' : 'Busiest servers';
   return (
     <Stack gap="md">
@@ -47,7 +47,7 @@ export function Activity({ server, newestSlug, children }: Props) {
           aria-label="Time"
           data={periods}
           value={period}
-          onChange={(next) => address.change('period', next)}
+          onChange={(next) => callFilter.change('period', next)}
         />
         {children}
       </Group>
@@ -56,7 +56,7 @@ export function Activity({ server, newestSlug, children }: Props) {
           statistics?.by_server.length ? (
             <>
               <Figures statistics={statistics} isSingleServer={server !== undefined} />
-              <Failures address={address} isSingleServer={server !== undefined} />
+              <Failures callFilter={callFilter} isSingleServer={server !== undefined} />
               <Section title={title} isFlush>
                 <StatisticsTable
                   label={title}
@@ -82,11 +82,12 @@ function Figures({
   statistics: Statistics;
   isSingleServer: boolean;
 }) {
-  const sum = (name: 'calls' | 'errors') => buckets.reduce((all, bucket) => all + bucket[name], 0);
+  const sum = (name: 'calls' | 'errors') => buckets.reduce((total, bucket) => total + bucket[name], 0);
   const [calls, errors] = [sum('calls'), sum('errors')];
   const { p50_ms, p95_ms } = by_server[0] ?? {};
-  const percent = `${((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0)}%`;
-  // The service lists at most 100.
+  const decimals = errors * 100 < calls ? 1 : 0;
+  const percent = `${((errors / calls) * 100).toFixed(decimals)}%`;
+  // The service returns at most 100 servers and tools.
   const formatCount = ({ length }: readonly unknown[]) => (length < 100 ? length : '100 or more');
   const figures: [label: string, value: number | string, note?: string][] = [
     ['Calls', calls],
@@ -137,16 +138,16 @@ const failureColumns: Column<Failure>[] = [
   { label: 'Last', isEndAligned: true, cell: ({ at }) => <Time at={at} /> },
 ];
 
-type FailuresProps = { address: ReturnType<typeof useCallFilter>; isSingleServer: boolean };
+type FailuresProps = { callFilter: ReturnType<typeof useCallFilter>; isSingleServer: boolean };
 
 /** Failure reasons of the latest 200 failed calls. */
-function Failures({ address, isSingleServer }: FailuresProps) {
-  const { server, period } = address.filter;
+function Failures({ callFilter, isSingleServer }: FailuresProps) {
+  const { server, period } = callFilter.filter;
   const failedFilter = { server, period, outcome: 'failed' };
   const query = useQuery({
     queryKey: queryKeys.calls({ ...failedFilter, limit: 200 }),
     queryFn: ({ signal }) =>
-      api('listCalls', { ...toCallQuery({ ...address.filter, outcome: 'failed' }), limit: 200 }, { signal }),
+      api('listCalls', { ...toCallQuery({ ...callFilter.filter, outcome: 'failed' }), limit: 200 }, { signal }),
     refetchInterval: 15_000,
   });
   const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
@@ -165,7 +166,7 @@ function Failures({ address, isSingleServer }: FailuresProps) {
               rows={groupFailures(calls).slice(0, maxRows)}
               columns={failureColumns}
               isSingleServer={isSingleServer}
-              address={address}
+              callFilter={callFilter}
             />
           </>
         )}
@@ -174,7 +175,6 @@ function Failures({ address, isSingleServer }: FailuresProps) {
   );
 }
 
-/** Next steps for a server without calls. */
 function NoCalls({ slug }: { slug: string }) {
   return (
     <div className="th-card">

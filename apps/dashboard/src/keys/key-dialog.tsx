@@ -31,7 +31,8 @@ export function KeyDialog({ target, onClose }: Props) {
     create.reset();
     onClose();
   };
-  const title = createdKey ? 'Your new API key' : replaced ? `Replace ${toVisible(replaced.name)}` : 'New API key';
+  const formTitle = replaced ? `Replace ${toVisible(replaced.name)}` : 'New API key';
+  const title = createdKey ? 'Your new API key' : formTitle;
   return (
     <Modal opened={target !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!createdKey}>
       {createdKey ? (
@@ -45,18 +46,18 @@ export function KeyDialog({ target, onClose }: Props) {
 
 type NewKeyProps = { createdKey: NewApiKey; replaced: ApiKey | undefined; onClose: () => void };
 
-/** New key and how to use it. */
 function NewKey({ createdKey, replaced, onClose }: NewKeyProps) {
   const { base_url, management_url } = useSession();
   const revoke = useAction({
     run: ({ id }: ApiKey) => api('revokeApiKey', { id }),
-    done: (_, { name }) => `Revoked the old key ${toVisible(name)}`,
+    toast: (_, { name }) => `Revoked the old key ${toVisible(name)}`,
     refresh: [queryKeys.keys],
-    onDone: onClose,
+    onSuccess: onClose,
   });
   const isManaging = createdKey.scopes.some((scope) => scope !== 'call');
-  const address = createdKey.servers?.[0] ?? createdKey.views?.[0];
-  const slug = address ?? 'SLUG';
+  // Slug, or slug and view.
+  const mcpPath = createdKey.servers?.[0] ?? createdKey.views?.[0];
+  const slug = mcpPath ?? 'SLUG';
   const client = isManaging
     ? { name: 'toolhost', url: management_url }
     : { name: slug.replace('/', '-'), url: `${base_url}/mcp/${slug}` };
@@ -64,7 +65,7 @@ function NewKey({ createdKey, replaced, onClose }: NewKeyProps) {
   return (
     <Stack gap="sm">
       <ShownOnce code={createdKey.key} label="API key" />
-      <Text size="sm">With an agent{isManaging || address ? '' : ' (replace SLUG with the server slug)'}:</Text>
+      <Text size="sm">With an agent{isManaging || mcpPath ? '' : ' (replace SLUG with the server slug)'}:</Text>
       <CodeBlock code={getClaudeCodeCommand({ ...client, token: createdKey.key })} label="command for Claude Code" />
       {isManaging && (
         <>

@@ -20,7 +20,7 @@ const scopes: { value: KeyScope; label: string; description: string }[] = [
   { value: 'manage:read', label: 'manage:read', description: 'Read everything, change nothing.' },
 ];
 
-/** Choice to keep the expiration time of the replaced key. */
+/** Value of the choice that keeps the expiration time of the replaced key. */
 const keepExpiry = 'as-before';
 
 /** Days until a key expires. */
@@ -35,18 +35,18 @@ const expiries = [
 /** Form fields, named as in the service's validation errors. */
 export type KeyValues = { name: string; scopes: string[]; servers: string[]; views: string[]; expires: string };
 
-const dayS = 86_400;
+const daySeconds = 86_400;
 
 /** Converts the form to REST API input. A new key inherits the limits of the key that it replaces. */
-export function toKeyInput({ name, scopes: chosen, servers, views, expires }: KeyValues, replaced: ApiKey | undefined) {
+export function toKeyInput({ name, scopes: selected, servers, views, expires }: KeyValues, replaced?: ApiKey) {
   return {
     name,
-    scopes: chosen as KeyScope[],
+    scopes: selected as KeyScope[],
     servers: servers.length > 0 ? servers : undefined,
     views: views.length > 0 ? views : undefined,
     ...(expires === keepExpiry
       ? { expires_at: replaced?.expires_at }
-      : expires !== '' && { expires_in: Number(expires) * dayS }),
+      : expires !== '' && { expires_in: Number(expires) * daySeconds }),
     ...replaced?.limits,
   };
 }
@@ -64,7 +64,7 @@ export function KeyForm({ replaced, createMutation, onCancel }: Props) {
     },
     validate: {
       name: (name) => (name.trim() === '' ? 'Enter a name.' : null),
-      scopes: (chosen) => (chosen.length === 0 ? 'Select at least one scope.' : null),
+      scopes: (selected) => (selected.length === 0 ? 'Select at least one scope.' : null),
     },
   });
   const formErrors = getFormErrors(createMutation, form.values);

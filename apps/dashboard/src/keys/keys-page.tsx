@@ -92,7 +92,7 @@ export function KeysPage() {
       'Clients that use it are rejected within 2 seconds. Keys created with it are also revoked. This cannot be undone.',
     action: 'Revoke key',
     run: ({ id }) => api('revokeApiKey', { id }),
-    done: (_, { name }) => `Revoked ${toVisible(name)}`,
+    toast: (_, { name }) => `Revoked ${toVisible(name)}`,
     refresh: [queryKeys.keys],
   });
   const pages = usePages([...queryKeys.keys, 'pages', query], 'listApiKeys', { query, limit: 50 });
@@ -102,7 +102,7 @@ export function KeysPage() {
       New API key
     </Button>
   );
-  const actions = (key: ApiKey) => {
+  const renderActions = (key: ApiKey) => {
     const name = toVisible(key.name);
     const isChangeable = canEdit && !hasEnded(key);
     return (
@@ -141,7 +141,7 @@ export function KeysPage() {
       <PagedList pages={pages} getRows={(page) => page.keys} nextPageLabel="Show more keys">
         {(keys) =>
           keys.length > 0 ? (
-            <Rows label="API keys" columns={columns} rows={keys} getKey={({ id }) => id} actions={actions} />
+            <Rows label="API keys" columns={columns} rows={keys} getKey={({ id }) => id} actions={renderActions} />
           ) : (
             <Empty icon={<IconKey size={24} />} {...empty}>
               {isEmpty && createButton}

@@ -4,7 +4,6 @@ import { TwoColumns } from '../ui/two-columns.tsx';
 
 type Props = Omit<CheckboxGroupProps, 'children'> & { disabled?: boolean };
 
-/** Checkboxes for the events to be notified of. */
 export function EventChoice({ disabled = false, ...group }: Props) {
   return (
     <Checkbox.Group {...group} errorProps={{ role: 'alert' }}>

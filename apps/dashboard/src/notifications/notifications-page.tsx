@@ -20,7 +20,6 @@ import { useOperationQuery, usePages } from '../use-operation-query.ts';
 import { EventChoice } from './event-choice.tsx';
 import { WebhooksSection } from './webhooks-section.tsx';
 
-/** Notification settings and recent notifications. */
 export function NotificationsPage() {
   return (
     <>
@@ -50,7 +49,7 @@ function MailSection() {
   const query = useOperationQuery(queryKeys.notifications, 'getNotificationSettings', {});
   const choose = useAction({
     run: (events: NotificationEvent[]) => api('setNotificationSettings', { events }),
-    done: ({ events }) => (events.length === 0 ? 'Email notifications are off' : 'Saved email notifications'),
+    toast: ({ events }) => (events.length === 0 ? 'Email notifications are off' : 'Saved email notifications'),
     refresh: [queryKeys.notifications],
     toastFailure: true,
   });

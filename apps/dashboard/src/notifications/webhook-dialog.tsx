@@ -29,7 +29,7 @@ export function WebhookDialog({ edited, onClose }: Props) {
       return secret === undefined ? undefined : { ...webhook, secret };
     },
     refresh: [queryKeys.webhooks],
-    onDone: (savedWebhook) => savedWebhook || onClose(),
+    onSuccess: (savedWebhook) => savedWebhook || onClose(),
   });
   const close = () => {
     // The dialog stays open while the webhook is being saved. A secret could not be shown later.
@@ -37,12 +37,13 @@ export function WebhookDialog({ edited, onClose }: Props) {
     saveWebhook.reset();
     onClose();
   };
-  const made = saveWebhook.data;
-  const title = made ? 'Webhook secret' : edited === 'new' ? 'New webhook' : 'Edit webhook';
+  const newSecret = saveWebhook.data;
+  const formTitle = edited === 'new' ? 'New webhook' : 'Edit webhook';
+  const title = newSecret ? 'Webhook secret' : formTitle;
   return (
-    <Modal opened={edited !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!made}>
-      {made ? (
-        <NewSecret savedWebhook={made} onClose={close} />
+    <Modal opened={edited !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!newSecret}>
+      {newSecret ? (
+        <NewSecret savedWebhook={newSecret} onClose={close} />
       ) : (
         <WebhookForm webhook={edited === 'new' ? undefined : edited} saveMutation={saveWebhook} onClose={close} />
       )}
@@ -124,14 +125,14 @@ function NewSecret({ savedWebhook, onClose }: { savedWebhook: NewWebhook; onClos
   );
 }
 
-/** Sends a test event to a webhook and shows whether it was delivered. */
+/** Sends a test event to a webhook, and shows the outcome as a toast. */
 export function useTest() {
   return useAction({
     run: async ({ id }: Pick<Webhook, 'id' | 'origin'>) => {
       const { delivered, error } = await api('testWebhook', { id });
       if (!delivered) throw new Error(`the test was not delivered: ${error}`);
     },
-    done: (_, { origin }) => `Delivered to ${toVisible(origin)}`,
+    toast: (_, { origin }) => `Delivered to ${toVisible(origin)}`,
     toastFailure: true,
   });
 }

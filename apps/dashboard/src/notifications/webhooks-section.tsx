@@ -41,18 +41,18 @@ export function WebhooksSection() {
     text: () => 'Undelivered notifications are dropped. A new webhook gets a different secret.',
     action: 'Delete webhook',
     run: ({ id }) => api('deleteWebhook', { id }),
-    done: () => 'Deleted the webhook',
+    toast: () => 'Deleted the webhook',
     refresh: [queryKeys.webhooks],
   });
   const confirm = useAction({
     run: ({ id }: Webhook) => api('updateWebhook', { id, paused: false }),
-    done: (_, { origin }) => `Resumed the webhook to ${toVisible(origin)}`,
+    toast: (_, { origin }) => `Resumed the webhook to ${toVisible(origin)}`,
     refresh: [queryKeys.webhooks, queryKeys.members],
     toastFailure: true,
   });
   const test = useTest();
   const query = useOperationQuery(queryKeys.webhooks, 'listWebhooks', {});
-  const actions = (webhook: Webhook) => {
+  const renderActions = (webhook: Webhook) => {
     const host = toVisible(webhook.origin);
     const isAwaitingOthers = webhook.unconfirmed && webhook.created_by === user.id;
     const isTesting = test.isPending && test.variables.id === webhook.id;
@@ -99,7 +99,7 @@ export function WebhooksSection() {
               columns={columns}
               rows={webhooks}
               getKey={({ id }) => id}
-              actions={canEdit && actions}
+              actions={canEdit && renderActions}
             />
           )
         }

@@ -4,7 +4,7 @@ import { getText } from '../servers/try/result/block-file.ts';
 
 export type ModelRequest = Input<'askModel'>;
 export type Messages = ModelRequest['messages'];
-/** Tools to give the model: the server or a view, in a mode or version that may differ from the one agents use. */
+/** Tools for the model: those of the server or a view, in a delivery mode and a version that agents may not use. */
 export type Target = Pick<ModelRequest, 'view' | 'mode' | 'version'>;
 export type ToolCallPart = Extract<ModelReplyPart, { type: 'call' }>;
 
@@ -17,7 +17,6 @@ export type Call = {
   fallbackText?: string | undefined;
 };
 
-/** One reply of the model. */
 export type Step = {
   text: string;
   thought: string;
@@ -35,7 +34,6 @@ export type Run = { id: number; target: Target; model: string; exchanges: readon
 
 const notCalledText = 'The user stopped the conversation before this call.';
 
-/** Formats the result of a call for the model. */
 function formatCallResult({ result, fallbackText }: Call): string {
   if (!result) return fallbackText ?? notCalledText;
   return result.content
@@ -68,7 +66,8 @@ export function toMessages(exchanges: readonly Exchange[]): Messages {
 export function getTotals({ exchanges }: Run) {
   const steps = exchanges.flatMap((exchange) => exchange.steps);
   const calls = steps.flatMap((step) => step.calls);
-  const sum = (values: readonly (number | undefined)[]) => values.reduce<number>((all, one) => all + (one ?? 0), 0);
+  const sum = (values: readonly (number | undefined)[]) =>
+    values.reduce<number>((total, value) => total + (value ?? 0), 0);
   return {
     replies: steps.filter(({ reply }) => reply).length,
     calls: calls.filter(({ result }) => result).length,
@@ -79,11 +78,13 @@ export function getTotals({ exchanges }: Run) {
   };
 }
 
+const modeTexts = { search: 'with search', list: 'all tools listed' };
+
 /** Formats a target: `View reads, with search, version 3`. */
 export function formatTarget({ view, mode, version }: Target): string {
   return [
     view === undefined ? 'Server' : `View ${view}`,
-    ...(mode === 'search' ? ['with search'] : mode === 'list' ? ['all tools listed'] : []),
+    ...(mode === undefined ? [] : [modeTexts[mode]]),
     ...(version === undefined ? [] : [`version ${version}`]),
   ].join(', ');
 }

@@ -13,7 +13,6 @@ import type { Call, Exchange, Step, ToolCallPart } from './conversation.ts';
 import { SaveExample } from './save-example.tsx';
 import { parseArguments } from './use-conversation.ts';
 
-/** A question and every step of the reply. */
 export function ExchangeView({ exchange, isRunning }: { exchange: Exchange; isRunning: boolean }) {
   const { question, steps, error, isStopped } = exchange;
   return (
@@ -69,7 +68,6 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
   );
 }
 
-/** Tokens and duration of a model reply. */
 function ReplyUsage({ reply }: { reply: ModelReply }) {
   const {
     input_tokens: inputTokens,
@@ -97,9 +95,8 @@ function ReplyUsage({ reply }: { reply: ModelReply }) {
 /** Returns the tool and arguments of a call. Unwraps `call_tool`, which tool search uses. */
 export function unwrapCall(toolCall: ToolCallPart) {
   const args = parseArguments(toolCall);
-  const inner = toolCall.tool === 'call_tool' && args ? args : undefined;
-  if (typeof inner?.name !== 'string') return { tool: toolCall.tool, args };
-  return { tool: inner.name, args: isObject(inner.arguments) ? inner.arguments : {} };
+  if (toolCall.tool !== 'call_tool' || typeof args?.name !== 'string') return { tool: toolCall.tool, args };
+  return { tool: args.name, args: isObject(args.arguments) ? args.arguments : {} };
 }
 
 function CallView({ call: { toolCall, result, fallbackText }, isRunning }: { call: Call; isRunning: boolean }) {

@@ -15,9 +15,9 @@ import { ProblemAlert, toSentence } from '../ui/states/problem-alert.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import type { ModelRequest } from './conversation.ts';
 
-/** Model settings as entered. They are kept in this tab, including the key, until the tab is closed. */
+/** Model settings as entered. They stay in this tab, including the key, until the tab is closed. */
 type ModelSettings = {
-  /** Name of the selected saved model; empty for a custom model, absent if nothing was selected. */
+  /** Name of the selected saved model; empty for a custom model, absent before the first selection. */
   saved?: string;
   kind: ModelKind;
   url: string;
@@ -35,51 +35,51 @@ const kinds: { value: ModelKind; label: string; example: string }[] = [
 ];
 
 export function useModel() {
-  const [typed, setTyped] = useState<ModelSettings>(() => {
+  const [settings, setSettings] = useState<ModelSettings>(() => {
     const storedText = sessionStorage.getItem(storageKey);
     return storedText === null
       ? emptySettings
       : { ...emptySettings, ...(JSON.parse(storedText) as Partial<ModelSettings>) };
   });
-  const type = (change: Partial<ModelSettings>) => {
-    const next = { ...typed, ...change };
+  const changeSettings = (change: Partial<ModelSettings>) => {
+    const next = { ...settings, ...change };
     sessionStorage.setItem(storageKey, JSON.stringify(next));
-    setTyped(next);
+    setSettings(next);
   };
   const { data: models = [] } = useQuery({
     queryKey: queryKeys.models,
     queryFn: async ({ signal }) => (await api('listModels', {}, { signal })).models,
   });
-  const { saved = models[0]?.name, kind, url, model, key } = typed;
+  const { saved = models[0]?.name, kind, url, model, key } = settings;
   const stored = models.find(({ name }) => name === saved);
   const customModel = { kind, model, url: url || undefined, key: key || undefined };
   const request: ModelRequest['model'] = stored ? { saved: stored.name } : customModel;
-  return { typed, type, models, stored, asked: request, name: stored?.name ?? model };
+  return { settings, changeSettings, models, stored, request, name: stored?.name ?? model };
 }
 
-type CustomModelProps = Pick<ReturnType<typeof useModel>, 'typed' | 'type'>;
+type CustomModelProps = Pick<ReturnType<typeof useModel>, 'settings' | 'changeSettings'>;
 
 /** Choice between the workspace's saved models and a custom one. */
 export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
-  const { typed, type, models, stored } = model;
+  const { settings, changeSettings, models, stored } = model;
   return (
     <Stack gap="sm">
       {models.length > 0 && (
         <Select
           label="Model"
           data={[
-            ...models.map((one) => ({ value: one.name, label: toVisible(`${one.name} (${one.model})`) })),
+            ...models.map((saved) => ({ value: saved.name, label: toVisible(`${saved.name} (${saved.model})`) })),
             { value: '', label: 'Custom model' },
           ]}
           value={stored?.name ?? ''}
-          onChange={(saved) => type({ saved: saved ?? '' })}
+          onChange={(saved) => changeSettings({ saved: saved ?? '' })}
           allowDeselect={false}
         />
       )}
       {stored ? (
-        <SavedModelNote stored={stored} onDeleted={() => type({ saved: '' })} />
+        <SavedModelNote stored={stored} onDeleted={() => changeSettings({ saved: '' })} />
       ) : (
-        <CustomModel typed={typed} type={type} />
+        <CustomModel settings={settings} changeSettings={changeSettings} />
       )}
     </Stack>
   );
@@ -89,9 +89,9 @@ function SavedModelNote({ stored, onDeleted }: { stored: StoredModel; onDeleted:
   const canEdit = useCanEdit();
   const remove = useAction({
     run: () => api('deleteModel', { name: stored.name }),
-    done: () => `Deleted ${stored.name}`,
+    toast: () => `Deleted ${stored.name}`,
     refresh: [queryKeys.models],
-    onDone: onDeleted,
+    onSuccess: onDeleted,
     toastFailure: true,
   });
   return (
@@ -115,9 +115,9 @@ function SavedModelNote({ stored, onDeleted }: { stored: StoredModel; onDeleted:
   );
 }
 
-function CustomModel({ typed, type }: CustomModelProps) {
+function CustomModel({ settings, changeSettings }: CustomModelProps) {
   const canEdit = useCanEdit();
-  const { kind, url, model, key } = typed;
+  const { kind, url, model, key } = settings;
   return (
     <>
       <Select
@@ -125,14 +125,14 @@ function CustomModel({ typed, type }: CustomModelProps) {
         description="Ollama, vLLM, and many others are OpenAI-compatible."
         data={kinds}
         value={kind}
-        onChange={(next) => next && type({ kind: next as ModelKind })}
+        onChange={(next) => next && changeSettings({ kind: next as ModelKind })}
         allowDeselect={false}
       />
       <TextInput
         label="Model name"
         placeholder={kinds.find(({ value }) => value === kind)?.example ?? ''}
         value={model}
-        onChange={(event) => type({ model: event.currentTarget.value.trim() })}
+        onChange={(event) => changeSettings({ model: event.currentTarget.value.trim() })}
         className="th-mono"
         required
         autoComplete="off"
@@ -142,7 +142,7 @@ function CustomModel({ typed, type }: CustomModelProps) {
         description={kind === 'openai' ? 'Local Ollama: http://127.0.0.1:11434/v1' : undefined}
         placeholder={defaultModelUrls[kind]}
         value={url}
-        onChange={(event) => type({ url: event.currentTarget.value.trim() })}
+        onChange={(event) => changeSettings({ url: event.currentTarget.value.trim() })}
         className="th-mono"
         autoComplete="off"
       />
@@ -150,25 +150,27 @@ function CustomModel({ typed, type }: CustomModelProps) {
         label="Key"
         description="Kept in this tab until you close it, and sent with each question. The service does not store it."
         value={key}
-        onChange={(event) => type({ key: event.currentTarget.value.trim() })}
+        onChange={(event) => changeSettings({ key: event.currentTarget.value.trim() })}
         autoComplete="off"
       />
-      {canEdit && model !== '' && <SaveModel typed={typed} onStored={(saved) => type({ saved, key: '' })} />}
+      {canEdit && model !== '' && (
+        <SaveModel settings={settings} onStored={(saved) => changeSettings({ saved, key: '' })} />
+      )}
     </>
   );
 }
 
 /** Saves the model for everyone in the workspace. */
-function SaveModel({ typed, onStored }: { typed: ModelSettings; onStored: (name: string) => void }) {
-  const { kind, url, model, key } = typed;
+function SaveModel({ settings, onStored }: { settings: ModelSettings; onStored: (name: string) => void }) {
+  const { kind, url, model, key } = settings;
   const [name, setName] = useState('');
   const savedName = name || toSlug(model).slice(0, 40);
   const input = { name: savedName, kind, model, url: url || undefined, key: key || undefined };
   const store = useAction({
     run: (values: typeof input) => api('saveModel', values),
-    done: () => `Saved ${savedName} for the workspace`,
+    toast: () => `Saved ${savedName} for the workspace`,
     refresh: [queryKeys.models],
-    onDone: (_, values) => onStored(values.name),
+    onSuccess: (_, values) => onStored(values.name),
   });
   const { problems, failure } = getFormErrors(store, input);
   const nameProblem = problems.find(({ path }) => path === 'name');

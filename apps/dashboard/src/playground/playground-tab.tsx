@@ -25,7 +25,7 @@ export function PlaygroundTab() {
   const [target, setTarget] = useState<Target>(view === undefined ? {} : { view });
   const [token, setToken] = useState('');
   const model = useModel();
-  const conversation = useConversation({ slug: server.slug, model: model.asked, modelName: model.name, token });
+  const conversation = useConversation({ slug: server.slug, model: model.request, modelName: model.name, token });
   const isForwarding =
     server.access !== 'api_key' && (config.authentication !== undefined || config.oauth !== undefined);
   return (
@@ -59,15 +59,15 @@ export function PlaygroundTab() {
         <Runs runs={conversation.runs} shown={conversation.shown} onShow={conversation.show} />
       )}
       <Confirm
-        opened={conversation.doubt !== undefined}
+        opened={conversation.pendingCall !== undefined}
         title="Allow this call?"
         action="Call tool"
         isPending={false}
         error={undefined}
-        onClose={() => conversation.doubt?.decide(false)}
-        onConfirm={() => conversation.doubt?.decide(true)}
+        onClose={() => conversation.pendingCall?.decide(false)}
+        onConfirm={() => conversation.pendingCall?.decide(true)}
       >
-        {conversation.doubt && <CallConfirmation toolCall={conversation.doubt.toolCall} />}
+        {conversation.pendingCall && <CallConfirmation toolCall={conversation.pendingCall.toolCall} />}
       </Confirm>
     </div>
   );
@@ -124,8 +124,8 @@ function Composer({ conversation, target, model }: ComposerProps) {
           {toVisible(`Now selected: ${formatTarget(target)} · ${model.name}`)}
         </Text>
         <Button variant="default" onClick={conversation.startNew}>
-          New conversation{' '}
-        </Button>{' '}
+          New conversation
+        </Button>
         <Button onClick={() => conversation.replay(shown, target)} disabled={model.name === ''}>
           Repeat questions
         </Button>

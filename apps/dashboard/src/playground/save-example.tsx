@@ -4,7 +4,7 @@ import { api } from '../api.ts';
 import type { JsonObject } from '../api-types.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { asList, asText, getTools, isJsonEqual, isObject, valueAt, withValue } from '../servers/config.ts';
+import { asList, asText, getTools, getValueAt, isJsonEqual, isObject, withValue } from '../servers/config.ts';
 import { useCurrentServer } from '../servers/server-page.tsx';
 import { isJsonSchema } from '../servers/try/form/arguments.ts';
 import { useAction } from '../ui/actions/use-action.ts';
@@ -16,10 +16,10 @@ const maxExamples = 20;
 function withExamples(schema: JsonObject, args: JsonObject): JsonObject | undefined {
   const prefix = isJsonSchema(schema) ? ['properties'] : [];
   const changed = Object.entries(args).reduce<unknown>((updated, [name, value]) => {
-    const field = valueAt(updated, [...prefix, name]);
+    const field = getValueAt(updated, [...prefix, name]);
     if (!isObject(field) || field.value !== undefined) return updated;
     const examples = asList(field.examples);
-    if (examples.length >= maxExamples || examples.some((one) => isJsonEqual(one, value))) return updated;
+    if (examples.length >= maxExamples || examples.some((example) => isJsonEqual(example, value))) return updated;
     return withValue(updated, [...prefix, name, 'examples'], [...examples, value]);
   }, schema);
   return changed === schema ? undefined : (changed as JsonObject);
@@ -29,14 +29,14 @@ function withExamples(schema: JsonObject, args: JsonObject): JsonObject | undefi
 export function SaveExample({ tool: name, args }: { tool: string; args: JsonObject }) {
   const { server, config } = useCurrentServer();
   const canEdit = useCanEdit();
-  const tool = getTools(config).find((one) => asText(one.name) === name);
+  const tool = getTools(config).find((candidate) => asText(candidate.name) === name);
   const changed = tool && isObject(tool.input_schema) ? withExamples(tool.input_schema, args) : undefined;
   const save = useAction({
     run: (input_schema: JsonObject) =>
       api('updateTool', { slug: server.slug, tool: name, input_schema } as Input<'updateTool'>, {
         version: server.version,
       }),
-    done: () => `Saved the arguments as examples of ${name}`,
+    toast: () => `Saved the arguments as examples of ${name}`,
     refresh: [queryKeys.servers],
     toastFailure: true,
   });

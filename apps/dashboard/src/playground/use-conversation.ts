@@ -29,8 +29,8 @@ export function useConversation(settings: Settings) {
   const [shownId, setShownId] = useState(0);
   const [pendingCall, setPendingCall] = useState<PendingCall>();
   const [running, setRunning] = useState<AbortController>();
-  const latest = useRef(settings);
-  latest.current = settings;
+  const latestSettings = useRef(settings);
+  latestSettings.current = settings;
   useEffect(() => () => running?.abort(), [running]);
 
   /** Asks the questions one after the other, continuing the run's exchanges. */
@@ -43,15 +43,15 @@ export function useConversation(settings: Settings) {
       const previousExchanges = exchanges;
       const publish = (exchange: Exchange) => {
         exchanges = [...previousExchanges, exchange];
-        const changed = { ...run, exchanges };
-        setRuns((all) =>
-          all.some(({ id }) => id === run.id)
-            ? all.map((one) => (one.id === run.id ? changed : one))
-            : [...all, changed],
+        const changedRun = { ...run, exchanges };
+        setRuns((current) =>
+          current.some(({ id }) => id === run.id)
+            ? current.map((candidate) => (candidate.id === run.id ? changedRun : candidate))
+            : [...current, changedRun],
         );
       };
       await answerQuestion({
-        ...latest.current,
+        ...latestSettings.current,
         target: run.target,
         previousExchanges,
         question,
@@ -73,7 +73,7 @@ export function useConversation(settings: Settings) {
   return {
     runs,
     shown,
-    doubt: pendingCall,
+    pendingCall,
     isRunning: running !== undefined,
     show: setShownId,
     stop: () => running?.abort(),
@@ -97,7 +97,7 @@ type AnswerContext = Settings & {
   ask: (pendingCall: PendingCall | undefined) => void;
 };
 
-/** Answers one question: calls the model until it requests no more tool calls. */
+/** Answers one question: calls the model until a reply requests no tool calls. */
 async function answerQuestion(context: AnswerContext): Promise<void> {
   const { slug, model, target, previousExchanges, question, signal } = context;
   let exchange: Exchange = { question, steps: [] };
@@ -105,9 +105,8 @@ async function answerQuestion(context: AnswerContext): Promise<void> {
     exchange = { ...exchange, ...next };
     context.publish(exchange);
   };
-  const changeStep = (next: Partial<Step>) =>
-    change({ steps: exchange.steps.with(-1, { ...(exchange.steps.at(-1) as Step), ...next }) });
-  const step = () => exchange.steps.at(-1) as Step;
+  const getStep = () => exchange.steps.at(-1) as Step;
+  const changeStep = (next: Partial<Step>) => change({ steps: exchange.steps.with(-1, { ...getStep(), ...next }) });
   try {
     for (let count = 0; count < maxModelSteps; count++) {
       const messages = toMessages([...previousExchanges, exchange]);
@@ -115,8 +114,8 @@ async function answerQuestion(context: AnswerContext): Promise<void> {
       const reply = await askModel(
         { slug, model, messages, ...target },
         (progress) => {
-          if ('text' in progress) changeStep({ text: step().text + progress.text });
-          else if ('thought' in progress) changeStep({ thought: step().thought + progress.thought });
+          if ('text' in progress) changeStep({ text: getStep().text + progress.text });
+          else if ('thought' in progress) changeStep({ thought: getStep().thought + progress.thought });
           else changeStep({ pendingTool: progress.tool });
         },
         signal,
@@ -127,7 +126,7 @@ async function answerQuestion(context: AnswerContext): Promise<void> {
       for (const [index, call] of calls.entries()) {
         signal.throwIfAborted();
         const completedCall = await makeCall(context, call);
-        changeStep({ calls: step().calls.with(index, completedCall) });
+        changeStep({ calls: getStep().calls.with(index, completedCall) });
       }
     }
     change({

@@ -66,7 +66,6 @@ export function Side({ kind, label, value }: { kind: 'removed' | 'added'; label:
   );
 }
 
-/** Changes from one version of a server to another. */
 export function VersionChanges({ slug, from, to }: { slug: string; from: number; to: number }) {
   const query = useOperationQuery(
     [...queryKeys.versions(slug), from, to],

@@ -27,13 +27,13 @@ export function isObject(value: unknown): value is JsonObject {
 
 /** Formats a path as the service does: `['tools', 2, 'url']` → `tools[2].url`. */
 export function formatPath(path: readonly PathSegment[]): string {
-  return path.reduce<string>(
-    (text, segment) => (typeof segment === 'number' ? `${text}[${segment}]` : text ? `${text}.${segment}` : segment),
-    '',
-  );
+  return path.reduce<string>((text, segment) => {
+    if (typeof segment === 'number') return `${text}[${segment}]`;
+    return text ? `${text}.${segment}` : segment;
+  }, '');
 }
 
-export function valueAt(value: unknown, path: readonly PathSegment[]): unknown {
+export function getValueAt(value: unknown, path: readonly PathSegment[]): unknown {
   return path.reduce<unknown>((inner, segment) => {
     if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, segment)) return undefined;
     return (inner as Record<PathSegment, unknown>)[segment];
@@ -57,8 +57,8 @@ export function withValue(value: unknown, path: readonly PathSegment[], next: un
 }
 
 /**
- * Returns true if two values are the same JSON, with names in the same order. Unchanged subtrees are the same object
- * and are not traversed.
+ * Returns true if two values are equal as JSON, with names in the same order. Unchanged subtrees are the same object, so
+ * they are not traversed.
  */
 export function isJsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -72,7 +72,7 @@ export function isJsonEqual(a: unknown, b: unknown): boolean {
   const otherNames = Object.keys(b);
   return (
     names.length === otherNames.length &&
-    names.every((name, at) => name === otherNames[at] && isJsonEqual(a[name], b[name]))
+    names.every((name, index) => name === otherNames[index] && isJsonEqual(a[name], b[name]))
   );
 }
 
@@ -86,7 +86,6 @@ export function getTools(config: Config): JsonObject[] {
   return asList(config.tools).map((tool) => (isObject(tool) ? tool : {}));
 }
 
-/** Returns the views by name. */
 export function getViews(config: Config): JsonObject {
   return isObject(config.views) ? config.views : {};
 }
@@ -98,18 +97,18 @@ export function getCredentialNames({ credentials }: Config): string[] {
 
 /** Returns true if a tool is hidden from agents. */
 export function isDisabled(tool: unknown): boolean {
-  return valueAt(tool, ['disabled']) === true;
+  return getValueAt(tool, ['disabled']) === true;
 }
 
 /** Returns true if a tool is read-only, according to its annotation or else its method (RFC 9110, 9.2.1). */
 export function isReadOnly(tool: JsonObject): boolean {
-  const hint = valueAt(tool, ['annotations', 'readOnlyHint']);
+  const hint = getValueAt(tool, ['annotations', 'readOnlyHint']);
   return typeof hint === 'boolean' ? hint : /^(?:GET|HEAD|OPTIONS)$/.test(asText(tool.method));
 }
 
 export function asText(value: unknown): string {
   if (isRawNumber(value)) return value.rawJSON;
-  return typeof value === 'string' ? value : value === undefined || value === null ? '' : String(value);
+  return typeof value === 'string' ? value : String(value ?? '');
 }
 
 /** Derives a slug from a name: `My Projects!` → `my-projects`. */

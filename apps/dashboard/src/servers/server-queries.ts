@@ -7,7 +7,6 @@ import { useOperationQuery, usePages } from '../use-operation-query.ts';
 
 const pageSize = 50;
 
-/** Filter and order of the server list. */
 export type Listing = Pick<Input<'listMcpServers'>, 'query' | 'sort'>;
 
 export function useServerPages(listing: Listing) {

@@ -16,6 +16,7 @@ type Person = Pick<Member, 'id' | 'name' | 'email'>;
 
 export const formatName = ({ id, name, email }: Person) => toVisible(name ?? email ?? id);
 
+/** Returns the count with the noun, or nothing for zero. */
 const pluralize = (count: number, noun: string) =>
   count === 0 ? [] : [count === 1 ? `one ${noun}` : `${count} ${noun}s`];
 
@@ -36,8 +37,9 @@ const formatEndedAccess = ({ revoked_key_count, deleted_models, revoked_invitati
 const hasAccess = ({ key_count, models, invitations }: MemberAccess) =>
   key_count + models.length + invitations.length > 0;
 
-/** Lists everything that a person created, one line per kind. `onlyAccess` shows only what gives access. */
-function AccessList({ access, onlyAccess = false }: { access: MemberAccess; onlyAccess?: boolean }) {
+/** Lists everything that a person created, one line per kind. With `isAccessOnly`, only what gives access. */
+function AccessList({ access, isAccessOnly = false }: { access: MemberAccess; isAccessOnly?: boolean }) {
+  // The first three kinds give access.
   const lines: [label: string, names: string[], count: number][] = [
     ['API keys', access.keys.map(({ name }) => name), access.key_count],
     ['Models', access.models, access.models.length],
@@ -49,14 +51,14 @@ function AccessList({ access, onlyAccess = false }: { access: MemberAccess; only
   return (
     <Stack gap={2} component="ul" m={0} p={0} style={{ listStyle: 'none' }}>
       {lines
-        .slice(0, onlyAccess ? 3 : undefined)
+        .slice(0, isAccessOnly ? 3 : undefined)
         .filter(([, , count]) => count > 0)
         .map(([label, names, count]) => (
           <Text key={label} size="sm" component="li" style={{ overflowWrap: 'anywhere' }}>
             <Text span c="dimmed" size="sm">
               {label}:
             </Text>{' '}
-            {shortList(names, count)}
+            {formatNames(names, count)}
           </Text>
         ))}
     </Stack>
@@ -65,7 +67,7 @@ function AccessList({ access, onlyAccess = false }: { access: MemberAccess; only
 
 const maxShown = 5;
 
-function shortList(names: readonly string[], count: number): string {
+function formatNames(names: readonly string[], count: number): string {
   const shown = names.slice(0, maxShown).map(toVisible);
   return [...shown, ...(count > shown.length ? [`${count - shown.length} more`] : [])].join(', ');
 }
@@ -85,7 +87,7 @@ export function useRemoval() {
     ),
     action: 'Remove member',
     run: ({ id }) => api('removeMember', { id, revoke_access: shouldEndAccess }),
-    done: (result) => ['Removed the member', ...[formatEndedAccess(result)].filter((text) => text !== '')].join(', '),
+    toast: (result) => ['Removed the member', ...[formatEndedAccess(result)].filter((text) => text !== '')].join(', '),
     refresh: [queryKeys.members, queryKeys.keys, queryKeys.models, queryKeys.webhooks],
   });
 }
@@ -153,14 +155,14 @@ export function FormerMembersSection() {
       <Stack gap="xs">
         <div>
           Their API keys are revoked, their models are deleted, and their invitations are withdrawn. Scripts and clients
-          that use them are rejected within 2 seconds.{' '}
+          that use them are rejected within 2 seconds.
         </div>
-        <AccessList access={person} onlyAccess />
+        <AccessList access={person} isAccessOnly />
       </Stack>
     ),
     action: 'End access',
     run: ({ id }) => api('revokeMemberAccess', { id }),
-    done: (result) => formatEndedAccess(result).replace(/^./, (letter) => letter.toUpperCase()),
+    toast: (result) => formatEndedAccess(result).replace(/^./, (letter) => letter.toUpperCase()),
     refresh: [queryKeys.members, queryKeys.keys, queryKeys.models],
   });
   const actions = (person: FormerMember) => (

@@ -28,7 +28,6 @@ const roles = [
 /** Member, or invited person who has not joined yet. */
 type MemberOrInvitation = Member | Invitation;
 
-/** Members of the workspace, and invitations. */
 export function MembersSection() {
   const isOwner = useIsOwner();
   const { user, workspace } = useSession();
@@ -40,17 +39,17 @@ export function MembersSection() {
       'Your agents are logged out of this workspace immediately, and your webhooks are paused. Servers, API keys, and models that you created stay here. Only an owner can invite you back.',
     action: 'Leave workspace',
     run: () => api('leaveWorkspace', {}),
-    onDone: () => location.assign(`${basePath}/`),
+    onSuccess: () => location.assign(`${basePath}/`),
   });
   const withdraw = useAction({
     run: ({ email }: Invitation) => api('revokeInvitation', { email }),
-    done: (_, { email }) => `Withdrew the invitation for ${toVisible(email)}`,
+    toast: (_, { email }) => `Withdrew the invitation for ${toVisible(email)}`,
     refresh: [queryKeys.members],
     toastFailure: true,
   });
   const confirm = useAction({
     run: ({ email, role }: Invitation) => api('inviteMember', { email, role }),
-    done: (_, { email }) => `Confirmed the invitation for ${toVisible(email)}`,
+    toast: (_, { email }) => `Confirmed the invitation for ${toVisible(email)}`,
     refresh: [queryKeys.members],
     toastFailure: true,
   });
@@ -133,7 +132,7 @@ function MemberName({ person }: { person: MemberOrInvitation }) {
 function RoleChoice({ member }: { member: Member }) {
   const change = useAction({
     run: (role: Role) => api('updateMember', { id: member.id, role }),
-    done: ({ key_count: keys, models }, role) => {
+    toast: ({ key_count: keys, models }, role) => {
       const count = keys + models.length;
       const accessNote = `, but ${formatAccess(keys, models.length)} that they created still ${count === 1 ? 'works' : 'work'}`;
       return `The role is now ${role}${role === 'viewer' && count > 0 ? accessNote : ''}`;
@@ -158,9 +157,9 @@ function InviteForm() {
   const form = useForm<{ email: string; role: Role }>({ initialValues: { email: '', role: 'editor' } });
   const invite = useAction({
     run: (invited: typeof form.values) => api('inviteMember', invited),
-    done: ({ email }) => `Confirmed the invitation for ${toVisible(email)}`,
+    toast: ({ email }) => `Invited ${toVisible(email)}`,
     refresh: [queryKeys.members],
-    onDone: (_, input) => isEqual(input, form.getValues()) && form.reset(),
+    onSuccess: (_, input) => isEqual(input, form.getValues()) && form.reset(),
   });
   return (
     <form

@@ -13,7 +13,7 @@ import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { useOperationQuery } from '../use-operation-query.ts';
-import { EndSection } from './end-section.tsx';
+import { ExportAndDeleteSection } from './export-and-delete.tsx';
 import { FormerMembersSection } from './member-access.tsx';
 import { MembersSection } from './members-section.tsx';
 
@@ -28,7 +28,7 @@ export function SettingsPage() {
         <AgentsSection />
         <RetentionSection />
         <QuotasSection />
-        <EndSection />
+        <ExportAndDeleteSection />
       </Stack>
     </>
   );
@@ -40,7 +40,7 @@ function WorkspaceSection() {
   const form = useForm({ initialValues: { name: workspace.name } });
   const rename = useAction({
     run: ({ name }: { name: string }) => api('renameWorkspace', { name }),
-    done: () => 'Renamed the workspace',
+    toast: () => 'Renamed the workspace',
     refresh: [queryKeys.session],
   });
   return (
@@ -72,7 +72,7 @@ function WorkspaceSection() {
   );
 }
 
-/** Management server, with which agents can do everything that people can do here. */
+/** Command that connects an agent to the management server, which can do everything that the dashboard can. */
 function AgentsSection() {
   const { management_url } = useSession();
   return (
@@ -88,14 +88,13 @@ function AgentsSection() {
   );
 }
 
-/** Retention periods of stored data. */
 function RetentionSection() {
   const { call_retention_days: calls, audit_retention_days: audit } = useSession();
-  const days = (count: number) => (count === 1 ? '1 day' : `${count} days`);
+  const formatDays = (count: number) => (count === 1 ? '1 day' : `${count} days`);
   const retentionTexts = [
-    `Calls: ${days(calls)}, without arguments and bodies.`,
+    `Calls: ${formatDays(calls)}, without arguments and bodies.`,
     'Captured calls: up to 1 day and the latest 4,000, only while capture is on for a server.',
-    `Audit events, revoked and expired keys, and revoked logins: ${days(audit)}.`,
+    `Audit events, revoked and expired keys, and revoked logins: ${formatDays(audit)}.`,
     'Invitations: 90 days.',
     'Server versions: the latest, up to the quota.',
   ];
@@ -133,7 +132,6 @@ const columns: Column<Row>[] = [
   { label: 'Limit', cell: ({ limit }) => formatNumber(limit, 'unlimited'), isEndAligned: true },
 ];
 
-/** Quotas of the workspace and their use. */
 function QuotasSection() {
   const query = useOperationQuery(queryKeys.quotas, 'getWorkspaceQuotas', {});
   return (

@@ -5,18 +5,18 @@ import { useState } from 'react';
 
 type Props = Omit<TextInputProps, 'value' | 'onChange'> & { value: string; onChange: (value: string) => void };
 
-/** Text input that is applied when typing pauses. A new value from elsewhere, such as the URL, replaces the text. */
+/** Text input that is applied when the user pauses. A new value from elsewhere, such as the URL, replaces the text. */
 export function DebouncedInput({ value, onChange, ...rest }: Props) {
   const [text, setText] = useState(value);
-  const [applied, setApplied] = useState(value);
+  const [appliedText, setAppliedText] = useState(value);
   const [lastValue, setLastValue] = useState(value);
   if (value !== lastValue) {
     setLastValue(value);
-    if (value !== applied) setText(value);
+    if (value !== appliedText) setText(value);
   }
   const apply = useDebouncedCallback(
     (next: string) => {
-      setApplied(next);
+      setAppliedText(next);
       onChange(next);
     },
     { delay: 400, flushOnUnmount: false },
@@ -36,7 +36,6 @@ export function DebouncedInput({ value, onChange, ...rest }: Props) {
   );
 }
 
-/** Debounced search input for a list. */
 export function SearchInput(props: Props) {
   return (
     <DebouncedInput type="search" placeholder="Search" leftSection={<IconSearch size={16} aria-hidden />} {...props} />

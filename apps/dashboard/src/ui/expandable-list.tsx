@@ -14,7 +14,7 @@ type Props<Entry> = {
 /** First entries of a long list, with a button that shows more. */
 export function ExpandableList<Entry>({ entries, count, noun, pageSize = 25, children }: Props<Entry>) {
   const [shownCount, setShownCount] = useState(pageSize);
-  const hidden = count - entries.length;
+  const hiddenCount = count - entries.length;
   return (
     <>
       {entries.slice(0, shownCount).map(children)}
@@ -25,9 +25,9 @@ export function ExpandableList<Entry>({ entries, count, noun, pageSize = 25, chi
           </Button>
         </Group>
       ) : (
-        hidden > 0 && (
+        hiddenCount > 0 && (
           <Text size="sm" c="dimmed">
-            {hidden.toLocaleString('en')} more are not shown.
+            {hiddenCount.toLocaleString('en')} more are not shown.
           </Text>
         )
       )}

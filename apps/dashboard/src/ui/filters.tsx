@@ -11,7 +11,6 @@ type Props = {
   children: ReactNode;
 };
 
-/** Filter bar of a list. */
 export function Filters({ label, onClear, actions, children }: Props) {
   return (
     <Group gap="sm" mb="md" role="search" aria-label={label} align="flex-end">

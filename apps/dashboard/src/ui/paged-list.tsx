@@ -3,10 +3,8 @@ import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query
 import type { ReactNode } from 'react';
 import { Loaded } from './states/loaded.tsx';
 
-type Pages<Page> = InfiniteData<Page>;
-
 type ListProps<Page, Row> = {
-  pages: UseInfiniteQueryResult<Pages<Page>>;
+  pages: UseInfiniteQueryResult<InfiniteData<Page>>;
   getRows: (page: Page) => readonly Row[];
   /** Label of the button for the next page. */
   nextPageLabel: string;
@@ -39,7 +37,7 @@ export function PagedList<Page, Row>({
   );
 }
 
-type Props = {
+type ButtonProps = {
   pages: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
   /** True if the button is at the end of a card and needs padding. */
   isInCard?: boolean;
@@ -47,7 +45,7 @@ type Props = {
 };
 
 /** Button for the next page. Renders nothing on the last page. */
-export function NextPageButton({ pages, isInCard = false, children }: Props) {
+export function NextPageButton({ pages, isInCard = false, children }: ButtonProps) {
   if (!pages.hasNextPage) return null;
   return (
     <Center p={isInCard ? 'sm' : 0}>

@@ -4,7 +4,7 @@ import type { MouseEvent, ReactNode } from 'react';
 export type Column<Row> = {
   label: string;
   cell: (row: Row) => ReactNode;
-  /** Right-aligned, for numbers and actions. */
+  /** True for numbers and actions, which are right-aligned. */
   isEndAligned?: boolean;
   /** True if the label is only for screen readers. */
   isLabelHidden?: boolean;
@@ -22,12 +22,12 @@ type Props<Row> = {
 
 /** Table that becomes a list of cards in a narrow window. */
 export function Rows<Row>({ label, columns, rows, getKey, onOpen, actions }: Props<Row>) {
-  const all = actions ? [...columns, actionsColumn(actions)] : columns;
+  const allColumns = actions ? [...columns, createActionsColumn(actions)] : columns;
   return (
     <table className="th-rows" aria-label={label}>
       <thead>
         <tr>
-          {all.map((column) => (
+          {allColumns.map((column) => (
             <th key={column.label} scope="col" data-end={column.isEndAligned || undefined}>
               {column.isLabelHidden ? <VisuallyHidden>{column.label}</VisuallyHidden> : column.label}
             </th>
@@ -37,7 +37,7 @@ export function Rows<Row>({ label, columns, rows, getKey, onOpen, actions }: Pro
       <tbody>
         {rows.map((row) => (
           <tr key={getKey(row)} data-link={onOpen && true} onClick={onOpen && ignoreLinks(() => onOpen(row))}>
-            {all.map(({ label: name, isLabelHidden, isEndAligned, cell }, index) => (
+            {allColumns.map(({ label: name, isLabelHidden, isEndAligned, cell }, index) => (
               <td
                 key={name}
                 data-label={isLabelHidden || index === 0 ? undefined : name}
@@ -60,7 +60,7 @@ function ignoreLinks(open: () => void) {
   };
 }
 
-function actionsColumn<Row>(actions: (row: Row) => ReactNode): Column<Row> {
+function createActionsColumn<Row>(actions: (row: Row) => ReactNode): Column<Row> {
   const cell = (row: Row) => (
     <Group gap={6} justify="flex-end" wrap="nowrap">
       {actions(row)}

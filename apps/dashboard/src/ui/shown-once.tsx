@@ -2,7 +2,6 @@ import { Alert } from '@mantine/core';
 import { IconEyeOff } from '@tabler/icons-react';
 import { CodeBlock } from './text/code-block.tsx';
 
-/** Credential that is shown only once. */
 export function ShownOnce({ code, label }: { code: string; label: string }) {
   return (
     <>

@@ -5,8 +5,8 @@ export function useUrlState() {
   const [search, setSearch] = useSearchParams();
   return {
     get: (name: string) => search.get(name) || undefined,
-    /** `isStep` adds a history entry. `without` names a parameter to remove, because it does not fit the new value. */
-    set: (name: string, value: string | null | undefined, { isStep = false, without: removes = '' } = {}) => {
+    /** `isStep` adds a history entry. `removes` names a parameter that does not fit the new value. */
+    set: (name: string, value: string | null | undefined, { isStep = false, removes = '' } = {}) => {
       // Reads the current URL, because two changes may happen before the next render.
       const next = new URLSearchParams(location.search);
       if (value) next.set(name, value);

@@ -24,7 +24,6 @@ const periods = [
   { value: '90', label: 'Last 90 days' },
 ];
 
-/** Calls by key and server. */
 export function UsagePage() {
   const [search, setSearch] = useSearchParams();
   const { call_retention_days: retentionDays } = useSession();

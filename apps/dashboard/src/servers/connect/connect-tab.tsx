@@ -15,8 +15,8 @@ import { KeyCredential, TokenCredential } from './credentials.tsx';
 export function ConnectTab() {
   const { server } = useCurrentServer();
   const isNew = (useLocation().state as { isNew?: boolean } | null)?.isNew === true;
-  const { view, address: urlSection } = useSelectedView();
-  // Map, because a view may be named `constructor`.
+  const { view, urlSection } = useSelectedView();
+  // A map, because a view may be named `constructor`.
   const [credentials, setCredentials] = useState<ReadonlyMap<string, string>>(new Map());
   const toViewUrl = (url: string) => (view === undefined ? url : `${url}/${view}`);
   const hasLogin = server.access === 'oauth' || server.access === 'passthrough';
@@ -99,5 +99,5 @@ function useSelectedView() {
       )}
     </>
   );
-  return { view, address: urlSection };
+  return { view, urlSection };
 }

@@ -11,7 +11,6 @@ import { useCurrentServer } from '../server-page.tsx';
 
 type Props = { credential: string; onCredential: (credential: string) => void };
 
-/** The caller's own API token. */
 export function TokenCredential({ credential, onCredential }: Props) {
   return (
     <Section title="Credential" text="Callers send their own API token. Toolhost forwards it and stores nothing.">
@@ -40,9 +39,9 @@ export function KeyCredential({ view, credential, onCredential }: Props & { view
         scopes: ['call'],
         ...(view === undefined ? { servers: [server.slug] } : { views: [`${server.slug}/${view}`] }),
       }),
-    done: () => `Created an API key for this ${noun}`,
+    toast: () => `Created an API key for this ${noun}`,
     refresh: [['keys']],
-    onDone: ({ key }) => onCredential(key),
+    onSuccess: ({ key }) => onCredential(key),
   });
   return (
     <Section title="Credential" text="Callers of this server use a workspace API key.">

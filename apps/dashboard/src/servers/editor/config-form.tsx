@@ -13,10 +13,8 @@ import { ServerWideSection } from './server/server-wide-section.tsx';
 import { ToolsSection } from './tools/tools-section.tsx';
 import { ViewsSection } from './views/views-section.tsx';
 
-/**
- * Configuration form: complete for a new server, one tab at a time for a stored one. The hidden tab keeps its state.
- */
-export function ConfigForm({ bar }: { bar: Ref<HTMLDivElement> }) {
+/** Configuration form: complete for a new server, one tab at a time for a stored one. The hidden tab keeps its state. */
+export function ConfigForm({ saveBarRef }: { saveBarRef: Ref<HTMLDivElement> }) {
   const { isNew } = useEditor();
   const { pathname } = useLocation();
   const navigate = useNavigate();
@@ -33,7 +31,7 @@ export function ConfigForm({ bar }: { bar: Ref<HTMLDivElement> }) {
         <ServerWideSection />
       </Stack>
       <Stack gap="md" display={isNew || activeTab === 'tools' ? 'flex' : 'none'} mt={isNew ? 'md' : 0}>
-        <ToolsSection bar={bar} />
+        <ToolsSection saveBarRef={saveBarRef} />
         <ViewsSection />
       </Stack>
     </Box>

@@ -11,26 +11,26 @@ type Props = { base: Base; slug: string; error: Error | null; onResolved: () => 
 
 /** Shows a newer version that someone else has saved. The user's edit is kept. */
 export function ConflictAlert({ base, slug, error, onResolved }: Props) {
-  const theirs = useQuery({
+  const newest = useQuery({
     queryKey: ['newest', slug, error],
     queryFn: () => api('getMcpServer', { slug }),
     staleTime: 0,
   });
   const resolve = useAction({
     run: (shouldKeepEdits: boolean) => base.rebase(shouldKeepEdits),
-    onDone: onResolved,
+    onSuccess: onResolved,
     toastFailure: true,
   });
   return (
     <Alert color="yellow" icon={<IconGitMerge size={18} />} title="Someone else changed this server" role="alert">
       <Stack gap="sm">
         <Text size="sm">{error ? getErrorMessage(error) : ''} Your changes are kept, and nothing was overwritten.</Text>
-        {theirs.data && (
+        {newest.data && (
           <>
             <Text size="sm" fw={600}>
-              Changes from version {base.version} to version {theirs.data.server.version}
+              Changes from version {base.version} to version {newest.data.server.version}
             </Text>
-            <VersionChanges slug={slug} from={base.version} to={theirs.data.server.version} />
+            <VersionChanges slug={slug} from={base.version} to={newest.data.server.version} />
           </>
         )}
         <Group gap="sm">

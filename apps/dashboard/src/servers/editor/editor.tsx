@@ -19,7 +19,7 @@ const JsonView = lazy(async () => ({ default: (await import('./json/json-view.ts
 
 type EditorPageProps = {
   saving: Saving;
-  /** Shown if someone else has changed the server in the meantime. */
+  /** Shown if someone else has changed the server since it was loaded. */
   conflict?: ReactNode;
   /** Shown next to Save while there are unsaved changes. */
   message?: ReactNode;
@@ -44,7 +44,7 @@ export function Editor({ store, isNew, isReadOnly = false, callbackUrl, ...pageP
   );
 }
 
-/** Renders on every keystroke, so that its parents need not. */
+/** Separate component, because it renders on every keystroke. */
 function Verdict({ saving }: { saving: Saving }) {
   useVerdict(saving);
   return null;
@@ -54,7 +54,7 @@ function Page({ saving, conflict, message, startsInJson = false }: EditorPagePro
   const { isNew, isReadOnly } = useEditor();
   const [view, viewControl] = useView(startsInJson);
   const isChanged = useIsChanged();
-  // Container in the tool drawer while it is open.
+  // Container for the save bar in the tool drawer, while the drawer is open.
   const [drawerBar, setDrawerBar] = useState<HTMLDivElement | null>(null);
   const { error } = saving;
   const hasProblemList = error instanceof ApiProblem && error.problems.length > 0;
@@ -72,7 +72,7 @@ function Page({ saving, conflict, message, startsInJson = false }: EditorPagePro
       <Box>{viewControl}</Box>
       <ProblemList />
       <Box className="th-editor" data-view={view} inert={isNew && saving.isPending}>
-        {view !== 'json' && <ConfigForm bar={setDrawerBar} />}
+        {view !== 'json' && <ConfigForm saveBarRef={setDrawerBar} />}
         {view !== 'form' && (
           <Suspense fallback={<Loading rows={1} height={380} />}>
             <Json />
@@ -116,13 +116,13 @@ function useView(startsInJson: boolean) {
   return [view, control] as const;
 }
 
-const none: never[] = [];
+const noProblems: never[] = [];
 
 function Json() {
   const { store, isReadOnly } = useEditor();
   const { beforeClick } = usePress();
   const { draft, draftProblem } = useEditorState((state) => ({ draft: state.draft, draftProblem: state.draftProblem }));
-  const problems = useEditorState((state) => (state.isRevealed ? state.problems : none));
+  const problems = useEditorState((state) => (state.isRevealed ? state.problems : noProblems));
   const warnings = useEditorState((state) => state.warnings);
   // Deferred, because serializing many tools takes longer than a keystroke.
   const config = useDeferredValue(useEditorState((state) => state.config));

@@ -2,7 +2,6 @@ import { Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { toSentence } from '../../ui/states/problem-alert.tsx';
 
-/** Warnings below a field. */
 export function Warnings({ list }: { list: readonly string[] }) {
   if (list.length === 0) return null;
   return (
@@ -17,7 +16,6 @@ export function Warnings({ list }: { list: readonly string[] }) {
   );
 }
 
-/** Problems that prevent the configuration from being saved. */
 export function Errors({ list }: { list: readonly string[] }) {
   if (list.length === 0) return null;
   return (

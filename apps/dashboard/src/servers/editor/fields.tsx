@@ -6,7 +6,7 @@ import { TagsInput } from '../../ui/tags-input.tsx';
 import { toVisible, toVisibleJson } from '../../ui/text/visible.ts';
 import { asList, asText, type PathSegment } from '../config.ts';
 import { formatErrors, Warnings } from './field-messages.tsx';
-import { type Edited, useBlockSaving, useDraft, useField } from './model/editor-context.ts';
+import { type Edited, useDraft, useField, useSaveBlock } from './model/editor-context.ts';
 
 type Texts = {
   label: string;
@@ -24,27 +24,27 @@ type Kind =
   | { kind: 'text' | 'long' | 'number' | 'list' }
   | { kind: 'json'; minRows?: number }
   | { kind: 'choice'; choices: Choices }
-  /** If absent from the configuration, the value is `fallback`. */
+  /** `fallback` is the value of a field that is absent from the configuration. */
   | { kind: 'check'; fallback?: boolean };
 
-/** Form field as data. `at` is the path of its value within the edited object. */
-export type FieldDeclaration = Texts & Kind & { at: string | readonly string[] };
+/** Form field as data. `subpath` is the path of its value within the edited object. */
+export type FieldDeclaration = Texts & Kind & { subpath: string | readonly string[] };
 
-type FieldPath = FieldDeclaration['at'];
+type Subpath = FieldDeclaration['subpath'];
 type FieldOptions = Pick<Texts, 'placeholder' | 'isRequired' | 'isMono'> & { minRows?: number };
 type Choices = readonly { value: string | boolean; label: string }[];
 
 const createDeclaration =
   (kind: 'text' | 'long' | 'number' | 'list' | 'json') =>
-  (at: FieldPath, label: string, text = '', more: FieldOptions = {}): FieldDeclaration => ({
+  (subpath: Subpath, label: string, text = '', options: FieldOptions = {}): FieldDeclaration => ({
     kind,
-    at,
+    subpath,
     label,
     text,
-    ...more,
+    ...options,
   });
 
-/** Helpers that declare a field of each kind: path, label, and description. */
+/** Functions that declare a field of each kind. */
 export const declareField = {
   text: createDeclaration('text'),
   long: createDeclaration('long'),
@@ -52,18 +52,15 @@ export const declareField = {
   list: createDeclaration('list'),
   json: createDeclaration('json'),
   choice: (
-    at: FieldPath,
+    subpath: Subpath,
     label: string,
     text: string,
     choices: Choices,
-    more: FieldOptions = {},
-  ): FieldDeclaration => ({
-    ...{ kind: 'choice', at, label, text, choices },
-    ...more,
-  }),
-  check: (at: FieldPath, label: string, text = '', fallback = false): FieldDeclaration => ({
+    options: FieldOptions = {},
+  ): FieldDeclaration => ({ kind: 'choice', subpath, label, text, choices, ...options }),
+  check: (subpath: Subpath, label: string, text = '', fallback = false): FieldDeclaration => ({
     kind: 'check',
-    at,
+    subpath,
     label,
     text,
     fallback,
@@ -77,8 +74,8 @@ export function Field({ path, ...field }: Texts & Kind & { path: readonly PathSe
 
 /** Renders the declared fields of the object at `path`, in order. */
 export function Fields({ path, fields }: { path: readonly PathSegment[]; fields: readonly FieldDeclaration[] }) {
-  return fields.map(({ at, ...field }) => (
-    <Field key={[at].flat().join('.')} path={[...path, ...[at].flat()]} {...field} />
+  return fields.map(({ subpath, ...field }) => (
+    <Field key={[subpath].flat().join('.')} path={[...path, ...[subpath].flat()]} {...field} />
   ));
 }
 
@@ -169,7 +166,7 @@ function JsonInput({ edited, field }: { edited: Edited; field: Texts & { minRows
   const { path, value, set, touch, errors } = edited;
   const { beforeClick } = usePress();
   const [draft, setDraft] = useDraft<{ text: string; problem?: string }>();
-  useBlockSaving(path, draft?.problem);
+  useSaveBlock(path, draft?.problem);
   const change = (text: string) => {
     try {
       set(text.trim() === '' ? undefined : parseJson(text));
@@ -196,7 +193,6 @@ function JsonInput({ edited, field }: { edited: Edited; field: Texts & { minRows
   );
 }
 
-/** Returns the props that all Mantine inputs share. */
 function getSharedProps({ id, isReadOnly, touch, errors, warnings }: Edited, field: Texts) {
   const name = field['aria-label'];
   return {

@@ -5,7 +5,7 @@ import { parseJson } from '../../exact-json.ts';
 import { asText, isObject, type PathSegment } from '../config.ts';
 import { AddButton, IconButton } from './edit-buttons.tsx';
 import { Errors, formatErrors, Warnings } from './field-messages.tsx';
-import { type Edited, messagesAt, useBlockSaving, useDraft, useEditorState, useField } from './model/editor-context.ts';
+import { type Edited, getMessages, useDraft, useEditorState, useField, useSaveBlock } from './model/editor-context.ts';
 
 /** Row of an object: a name and its value. */
 export type Row<Value> = {
@@ -19,7 +19,7 @@ export type Row<Value> = {
   change: (value: Value) => void;
 };
 
-const none: readonly FieldProblem[] = [];
+const noProblems: readonly FieldProblem[] = [];
 
 type Props<Value> = {
   path: readonly PathSegment[];
@@ -94,13 +94,13 @@ function withArticle(noun: string): string {
 }
 
 /**
- * Represents an object as rows. During input, rows may have duplicate or empty names. The rows follow the object if it
- * changes elsewhere.
+ * Represents an object as rows. During input, rows may have duplicate or empty names. If the object changes elsewhere,
+ * the rows are replaced.
  */
 function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>) {
   const field = useField(path, true);
   const problems = useEditorState((state) =>
-    state.isRevealed || state.touched.has(field.path) ? state.problems : none,
+    state.isRevealed || state.touched.has(field.path) ? state.problems : noProblems,
   );
   const stored = (isObject(field.value) ? field.value : {}) as { [name: string]: Value };
   const [draft, setDraft] = useDraft<[string, Value][]>();
@@ -114,20 +114,20 @@ function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>)
   };
   const nameProblems = rows.map(([name, value], index) => {
     if (name === '') return JSON.stringify(value) === JSON.stringify(empty) ? undefined : 'is required';
-    return rows.some(([otherName], at) => at < index && otherName === name) ? 'is duplicated' : undefined;
+    return rows.slice(0, index).some(([previousName]) => previousName === name) ? 'is duplicated' : undefined;
   });
-  const problem = nameProblems.find((one) => one !== undefined);
-  useBlockSaving(field.path, problem && `the name of ${withArticle(noun)} ${problem}`);
-  const isRowProblem = (one: FieldProblem, name: string) =>
-    name !== '' && messagesAt([one], `${field.path}.${name}`, true).length > 0;
-  const otherProblems = problems.filter((one) => !rows.some(([name]) => isRowProblem(one, name)));
+  const firstNameProblem = nameProblems.find((nameProblem) => nameProblem !== undefined);
+  useSaveBlock(field.path, firstNameProblem && `the name of ${withArticle(noun)} ${firstNameProblem}`);
+  const isRowProblem = (problem: FieldProblem, name: string) =>
+    name !== '' && getMessages([problem], `${field.path}.${name}`, true).length > 0;
+  const otherProblems = problems.filter((problem) => !rows.some(([name]) => isRowProblem(problem, name)));
   return {
     field,
     rows,
     nameProblems,
     setRows,
-    getErrors: (name: string) => (name === '' ? [] : messagesAt(problems, `${field.path}.${name}`, true)),
-    otherErrors: messagesAt(otherProblems, field.path, true),
+    getErrors: (name: string) => (name === '' ? [] : getMessages(problems, `${field.path}.${name}`, true)),
+    otherErrors: getMessages(otherProblems, field.path, true),
   };
 }
 
@@ -159,7 +159,6 @@ export function Cell({ row: { field, errors }, label, placeholder, value, isMono
 
 type HeadersProps = { path: readonly PathSegment[]; noun?: string; text?: string };
 
-/** Editor for request headers. */
 export function HeadersEditor({ path, noun = 'header', text = 'Sent as written' }: HeadersProps) {
   return (
     <NamedRows<string>

@@ -4,7 +4,9 @@ import { toVisible } from '../../ui/text/visible.ts';
 import { useEditor, useEditorState } from './model/editor-context.ts';
 import { goToField } from './model/go-to-field.ts';
 
-/** List of all problems, each with a link to its field. */
+const maxShown = 20;
+
+/** List of problems, each with a link to its field. */
 export function ProblemList() {
   const { isReadOnly } = useEditor();
   const problems = useEditorState((state) => (state.isRevealed ? state.problems : []));
@@ -14,7 +16,7 @@ export function ProblemList() {
     <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Fix before saving">
       <List size="sm" spacing={2} listStyleType="none">
         {draftProblem && <List.Item>Invalid JSON: {draftProblem}</List.Item>}
-        {problems.slice(0, 20).map(({ path, message }) => (
+        {problems.slice(0, maxShown).map(({ path, message }) => (
           <List.Item key={path + message}>
             {path && (
               <Anchor component="button" type="button" size="sm" className="th-mono" onClick={() => goToField(path)}>
@@ -25,7 +27,7 @@ export function ProblemList() {
             {toVisible(message)}
           </List.Item>
         ))}
-        {problems.length > 20 && <List.Item>and {problems.length - 20} more</List.Item>}
+        {problems.length > maxShown && <List.Item>and {problems.length - maxShown} more</List.Item>}
       </List>
     </Alert>
   );

@@ -12,7 +12,7 @@ import type { Saving } from './model/use-verdict.ts';
 
 type Props = { saving: Saving; message: ReactNode };
 
-const countCertain = (list: readonly Finding[]) => list.filter(({ isPending }) => !isPending).length;
+const countNotPending = (list: readonly Finding[]) => list.filter(({ isPending }) => !isPending).length;
 const pluralize = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** Bar with the Save button, on the page or in the tool drawer. `message` describes the version to be saved. */
@@ -20,12 +20,14 @@ export function SaveBar({ saving, message }: Props) {
   const { store, isNew } = useEditor();
   const isChanged = useIsChanged();
   const { problems, warnings, isStale } = useEditorState((state) => ({
-    problems: state.isRevealed ? countCertain(state.problems) + (state.draftProblem === undefined ? 0 : 1) : 0,
-    warnings: countCertain(state.warnings),
+    problems: state.isRevealed ? countNotPending(state.problems) + (state.draftProblem === undefined ? 0 : 1) : 0,
+    warnings: countNotPending(state.warnings),
     isStale: state.isStale,
   }));
   const warningText = warnings > 0 ? `, ${pluralize(warnings, 'warning')}` : '';
-  const statusText = isNew ? 'Not saved yet' : isChanged ? 'Unsaved changes' : 'All changes saved';
+  const storedText = isChanged ? 'Unsaved changes' : 'All changes saved';
+  const savedText = (isNew ? 'Not saved yet' : storedText) + warningText;
+  const statusText = isStale && isChanged ? 'Checking…' : savedText;
   const save = () => {
     store.reveal();
     const { draftProblem, problems: currentProblems, isBlocked, config } = store.getState();
@@ -38,11 +40,7 @@ export function SaveBar({ saving, message }: Props) {
       <SecretsToSet isChanged={isChanged} />
       <Group justify="space-between" gap="sm">
         <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
-          {problems > 0
-            ? `${pluralize(problems, 'problem')} to fix`
-            : isStale && isChanged
-              ? 'Checking…'
-              : statusText + warningText}
+          {problems > 0 ? `${pluralize(problems, 'problem')} to fix` : statusText}
         </Text>
         <Group gap="sm">
           {isChanged && message}

@@ -51,20 +51,17 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
         { slug: server.slug, ...input, secrets: enteredSecrets },
         isUpdate ? { version: plan.version } : {},
       ),
-    done: ({ server: copy }) => `${copy.name} is now at version ${copy.version}`,
+    toast: ({ server: copy }) => `${copy.name} is now at version ${copy.version}`,
     refresh: [queryKeys.servers],
-    onDone: ({ server: copy }) => {
+    onSuccess: ({ server: copy }) => {
       onClose();
       void navigate(`/servers/${copy.slug}`);
     },
   });
   const problems = isStale ? [] : (plan?.problems ?? []);
-  const isReady =
-    plan !== undefined &&
-    !isStale &&
-    problems.length === 0 &&
-    plan.missing.every(({ name, required }) => !required || enteredSecrets[name] !== undefined) &&
-    (plan.change !== 'same' || Object.keys(enteredSecrets).length > 0);
+  const hasChange = plan?.change !== 'same' || Object.keys(enteredSecrets).length > 0;
+  const hasSecrets = plan?.missing.every(({ name, required }) => !required || enteredSecrets[name] !== undefined);
+  const isReady = hasSecrets === true && hasChange && !isStale && problems.length === 0;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isReady) store.mutate();
@@ -104,7 +101,7 @@ function getProblemText(problems: Plan['problems'], field: string): string | und
   return problem && toSentence(problem.message);
 }
 
-const ownLabels = { name: 'Copy name', base_url: 'Copy base URL' } as const;
+const copyFieldLabels = { name: 'Copy name', base_url: 'Copy base URL' } as const;
 
 const missingReasons = {
   no_value: 'Not set in the copy.',
@@ -139,7 +136,7 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
           plan[field] !== undefined && (
             <TextInput
               key={field}
-              label={ownLabels[field]}
+              label={copyFieldLabels[field]}
               value={input[field] ?? plan[field]}
               onChange={(event) => onInput({ ...input, [field]: event.currentTarget.value })}
               error={getProblemText(problems, field)}
@@ -160,7 +157,7 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
         />
       ))}
       {problems
-        .filter(({ path }) => path !== 'to' && !Object.hasOwn(ownLabels, path))
+        .filter(({ path }) => path !== 'to' && !Object.hasOwn(copyFieldLabels, path))
         .map(({ path, message }) => (
           <Text key={path + message} size="sm" c="error">
             {toVisible(path)}: {toSentence(message)}
@@ -178,7 +175,7 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
   );
 }
 
-/** Fetches the plan of the copy. `isStale` is true while the plan is for an older input. */
+/** Fetches the plan of the copy. `isStale` is true while the plan belongs to an older input. */
 function usePlan(slug: string, version: number, input: DuplicateInput) {
   const [settled] = useDebouncedValue(input, 250);
   const shouldFetch = settled.to.length > 2;

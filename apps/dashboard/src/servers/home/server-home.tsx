@@ -9,7 +9,6 @@ import { getTab } from '../editor/model/go-to-field.ts';
 import { useCurrentServer } from '../server-page.tsx';
 import { Duplicate } from './duplicate.tsx';
 
-/** Home page of a server: pending actions and call activity. */
 export function ServerHome() {
   const detail = useCurrentServer();
   const { slug } = detail.server;

@@ -12,7 +12,7 @@ import { FormErrorAlert } from '../../ui/states/form-error-alert.tsx';
 import { toSentence } from '../../ui/states/problem-alert.tsx';
 import { NewPage } from '../new/new-server-page.tsx';
 import { Operations, sumTokens, toSelectors } from './operations.tsx';
-import { type Answers, getGivenAnswers, QuestionsForm } from './questions-form.tsx';
+import { type Answers, QuestionsForm, removeEmptyAnswers } from './questions-form.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
 
 export function ImportPage() {
@@ -33,7 +33,7 @@ function ImportFlow() {
   const [purpose, setPurpose] = useState('');
   const read = useAction({
     run: (from: PlanInput) => api('importApi', { ...from, mode: 'plan', report: 'all' }),
-    onDone: (newPlan, { for: _, ...from }) => {
+    onSuccess: (newPlan, { for: _, ...from }) => {
       setSource(from);
       setPlan(newPlan);
     },
@@ -63,10 +63,8 @@ function ImportFlow() {
   );
 }
 
-/** Input of the first plan. */
 type PlanInput = Source & { for?: string };
 
-/** Input for planning and creating. */
 type ImportInput = Source & { include: string[]; answers: Answers; name: string; slug?: string };
 
 function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
@@ -77,16 +75,16 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
   const input: ImportInput = {
     ...source,
     include: toSelectors(plan.report, chosen),
-    answers: getGivenAnswers(answers),
+    answers: removeEmptyAnswers(answers),
     name,
     ...(slug !== '' && { slug }),
   };
   const review = useAction({ run: (reviewInput: ImportInput) => api('importApi', { ...reviewInput, mode: 'plan' }) });
-  const reviewed = review.data && isEqual(review.variables, input) ? review.data : undefined;
+  const reviewedPlan = review.data && isEqual(review.variables, input) ? review.data : undefined;
   return (
     <>
       <OperationPicker plan={plan} chosen={chosen} onChosen={setChosen} />
-      <QuestionsForm questions={reviewed?.questions ?? plan.questions} answers={answers} onAnswers={setAnswers} />
+      <QuestionsForm questions={reviewedPlan?.questions ?? plan.questions} answers={answers} onAnswers={setAnswers} />
       <Section title="Name" text="Both are visible to agents.">
         <Group gap="sm" align="flex-start">
           <TextInput
@@ -110,19 +108,19 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
           onClick={() => review.mutate(input)}
           loading={review.isPending}
           disabled={chosen.size === 0 || name.trim() === ''}
-          variant={reviewed ? 'default' : 'filled'}
+          variant={reviewedPlan ? 'default' : 'filled'}
         >
           Review
         </Button>
-        <FormErrorAlert refusal={getFormErrors(review, input)} title="Fix before continuing" />
+        <FormErrorAlert formErrors={getFormErrors(review, input)} title="Fix before continuing" />
       </Section>
-      <Review plan={reviewed} input={input} />
+      <Review plan={reviewedPlan} input={input} />
     </>
   );
 }
 
-const warnAtTools = 40;
-const warnAtTokens = 10_000;
+const maxRecommendedTools = 40;
+const maxRecommendedTokens = 10_000;
 
 /** Returns the names of tools that the plan suggests. */
 function getProposedTools({ report }: ImportPlan): ReadonlySet<string> {
@@ -147,7 +145,7 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
       actions={
         <Badge
           size="lg"
-          color={chosen.size > warnAtTools || tokens > warnAtTokens ? 'yellow' : 'green'}
+          color={chosen.size > maxRecommendedTools || tokens > maxRecommendedTokens ? 'yellow' : 'green'}
           aria-live="polite"
         >
           {chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}, about {tokens.toLocaleString('en')} tokens
@@ -214,7 +212,7 @@ function Review({ plan, input }: { plan: ImportPlan | undefined; input: ImportIn
             ))}
           </List>
         )}
-        <FormErrorAlert refusal={getFormErrors(create, input)} title="The server was not created" />
+        <FormErrorAlert formErrors={getFormErrors(create, input)} title="The server was not created" />
         <Group>
           <Button
             onClick={() => create.mutate(input)}
@@ -237,12 +235,12 @@ function useCreate(secrets: Answers) {
       const { created } = await api('importApi', { ...input, mode: 'create' });
       if (!created) throw new Error('the service did not create a server');
       const { slug } = created.server;
-      for (const [name, value] of Object.entries(getGivenAnswers(secrets)))
+      for (const [name, value] of Object.entries(removeEmptyAnswers(secrets)))
         await api('setSecret', { slug, name, value });
       return created;
     },
-    done: ({ server }) => `Created ${server.name}`,
+    toast: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
-    onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
+    onSuccess: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
   });
 }

@@ -5,18 +5,18 @@ import type { ImportPlan } from '../../api-types.ts';
 import { ExpandableList } from '../../ui/expandable-list.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 
-type Reported = ImportPlan['report'][number];
+type ReportLine = ImportPlan['report'][number];
 
 /** Operation to choose, from an import plan or a reimport. */
-type Operation = Pick<Reported, 'operation' | 'tool' | 'group' | 'tokens' | 'deprecated'> &
-  Partial<Pick<Reported, 'outcome' | 'notes'>>;
+type Operation = Pick<ReportLine, 'operation' | 'tool' | 'group' | 'tokens' | 'deprecated'> &
+  Partial<Pick<ReportLine, 'outcome' | 'notes'>>;
 
-/** Maximum number of operations in groups that a search expands. */
+/** Number of operations after which a search expands no further groups. */
 const maxExpanded = 200;
 
 /** Selected operations, by tool name. */
-type Chosen = { chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
-type Props = Chosen & {
+type Selection = { chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
+type Props = Selection & {
   operations: readonly Operation[];
   /** Groups in order. Others follow. */
   order?: readonly string[];
@@ -24,7 +24,6 @@ type Props = Chosen & {
   actions?: ReactNode;
 };
 
-/** Operations by group, with a search. */
 export function Operations({ operations, order = [], label = 'Search operations', actions, ...choice }: Props) {
   const [search, setSearch] = useState('');
   const terms = search.toLowerCase().split(/\s+/);
@@ -68,7 +67,7 @@ export function Operations({ operations, order = [], label = 'Search operations'
   );
 }
 
-type GroupProps = Chosen & { name: string; operations: readonly Operation[]; startsOpen: boolean };
+type GroupProps = Selection & { name: string; operations: readonly Operation[]; startsOpen: boolean };
 
 function OperationGroup({ name, operations, chosen, onChosen, startsOpen }: GroupProps) {
   const [isToggled, setToggled] = useState(false);
@@ -147,7 +146,8 @@ export function sumTokens(operations: readonly Operation[], chosen: ReadonlySet<
 }
 
 /**
- * Converts the selected tools to entries of `include`. Uses their requests, because a tag may have the name of a tool.
+ * Converts the selected tools to entries of `include`. These are requests, because a tag may have the name of a tool. A
+ * request that is abbreviated, numbered, or has a wildcard could match others, so the tool's name is used instead.
  */
 export function toSelectors(operations: readonly Operation[], chosen: ReadonlySet<string>): string[] {
   return operations

@@ -50,7 +50,6 @@ export function QuestionsForm({ questions, answers, onAnswers }: Props) {
   );
 }
 
-/** Returns the answers that are not empty. */
-export function getGivenAnswers(answers: Answers): Answers {
+export function removeEmptyAnswers(answers: Answers): Answers {
   return Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== ''));
 }

@@ -54,7 +54,7 @@ export function SourceForm({
     <Section title={title} text={description}>
       <form onSubmit={submit} noValidate {...useDrop((file) => void readFile(file))}>
         <Stack gap="sm">
-          <FormErrorAlert refusal={formErrors} title="Description not read" />
+          <FormErrorAlert formErrors={formErrors} title="Description not read" />
           {oversizedName && (
             <Alert color="red" role="alert" title="File too large">
               {oversizedName} is larger than 16 MB. Enter its URL, or import it with the command line.
@@ -100,7 +100,7 @@ export function SourceForm({
           {children}
           <Group gap="sm">
             <Button type="submit" loading={isReading} disabled={url.trim() === '' && text.trim() === ''}>
-              Read description{' '}
+              Read description
             </Button>
             <FileButton onChange={(file) => void readFile(file)} accept=".json,.yaml,.yml,.har,.txt">
               {(props) => (

@@ -38,16 +38,16 @@ export function DeletedServers() {
   const { data } = useOperationQuery([...queryKeys.servers, 'deleted'], 'listDeletedServers', { limit: 100 });
   const restore = useAction({
     run: ({ slug }: DeletedServer) => api('restoreMcpServer', { slug }),
-    done: (_, { name }) => `Restored ${toVisible(name)}`,
+    toast: (_, { name }) => `Restored ${toVisible(name)}`,
     refresh: [queryKeys.servers],
     toastFailure: true,
   });
-  const secrets = useConfirmation({
+  const deleteSecrets = useConfirmation({
     title: ({ name }: DeletedServer) => `Delete all secrets of ${toVisible(name)}?`,
     text: () => 'The server can still be restored, but its secrets must be set again.',
     action: 'Delete secrets',
     run: ({ slug }) => api('deleteDeletedServerSecrets', { slug }),
-    done: () => 'Deleted the secrets',
+    toast: () => 'Deleted the secrets',
     refresh: [queryKeys.servers],
   });
   if (!data || data.servers.length === 0) return null;
@@ -76,7 +76,7 @@ export function DeletedServers() {
                     <RowButton
                       label="Delete secrets"
                       subject={toVisible(server.name)}
-                      onClick={() => secrets.ask(server)}
+                      onClick={() => deleteSecrets.ask(server)}
                     />
                   )}
                 </>
@@ -85,7 +85,7 @@ export function DeletedServers() {
           />
         </div>
       </Collapsible>
-      {secrets.dialog}
+      {deleteSecrets.dialog}
     </Box>
   );
 }

@@ -9,14 +9,13 @@ import { getErrorMessage, toSentence } from '../../ui/states/problem-alert.tsx';
 import { TagsInput } from '../../ui/tags-input.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 
-/** Form for a server's tags. */
 export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () => void }) {
   const [tags, setTags] = useState(server.tags ?? []);
   const save = useAction({
     run: (next: string[]) => api('setServerTags', { slug: server.slug, tags: next }),
-    done: () => `Saved the tags of ${toVisible(server.name)}`,
+    toast: () => `Saved the tags of ${toVisible(server.name)}`,
     refresh: [queryKeys.servers],
-    onDone,
+    onSuccess: onDone,
   });
   const { problems, failure } = getFormErrors(save, tags);
   return (

@@ -44,7 +44,6 @@ function getHint(canEdit: boolean, isUnsaved: boolean): string {
 
 type OutcomeProps = { check: Check; callbackUrl: string; onStop: () => void };
 
-/** Progress and result of a login check. */
 function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
   switch (check.step) {
     case 'idle':
@@ -155,7 +154,7 @@ function formatDuration(seconds: number): string {
   return Math.round(seconds / size).toLocaleString('en', { style: 'unit', unit, unitDisplay: 'long' });
 }
 
-/** Advice for a failed login, by its OAuth error and the service's message. */
+/** Advice for a failed login, by its OAuth error and the service's message. The first match applies. */
 const adviceByError: readonly (readonly [RegExp, string])[] = [
   [
     /^access_denied: .*provider/,

@@ -32,7 +32,7 @@ const steps = {
   },
 };
 
-/** Time that the page that started the login has to respond, in ms. */
+/** Time to wait for a response from the page that started the login, in ms. */
 const responseTimeoutMs = 4000;
 
 /** Redirect URI of a login check. Passes the provider's response to the page that started the login. */

@@ -16,7 +16,7 @@ type ProviderResponse = {
   description?: string;
 };
 
-/** Messages between the redirect URI of a login and the page that started it. */
+/** Messages between the page that the login returns to and the page that started it. */
 export type LoginMessage =
   | ProviderResponse
   | { kind: 'taken'; state: string }
@@ -70,7 +70,7 @@ export function useLoginCheck(slug: string, issuer: string) {
   }, []);
 
   const start = async () => {
-    // Opened before the first await. Otherwise the browser blocks it as a pop-up.
+    // The browser would block a tab that is opened after the first await.
     const tab = window.open('about:blank');
     setCheck({ step: 'starting' });
     try {
@@ -111,12 +111,12 @@ type Attempt = {
   hasResponse?: boolean;
 };
 
-function base64url(bytes: Uint8Array): string {
+function toBase64Url(bytes: Uint8Array): string {
   const text = btoa(String.fromCharCode(...bytes));
   return text.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
-const createRandomToken = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+const createRandomToken = () => toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
 
 /** Registers a client and creates an authorization request with PKCE. @throws ApiProblem */
 async function startLogin(issuer: string): Promise<Attempt> {
@@ -129,7 +129,7 @@ async function startLogin(issuer: string): Promise<Attempt> {
     client_id,
     redirect_uri,
     state,
-    code_challenge: base64url(new Uint8Array(challenge)),
+    code_challenge: toBase64Url(new Uint8Array(challenge)),
     code_challenge_method: 'S256',
     resource: issuer,
   });

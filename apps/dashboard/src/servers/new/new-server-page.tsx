@@ -1,4 +1,4 @@
-import { defaultMaxResponseTokens as max_response_tokens } from '@toolhost/tool-config/read-more';
+import { defaultMaxResponseTokens } from '@toolhost/tool-config/read-more';
 import { type ReactNode, useState } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
 import workedExample from '../../../../../examples/projects/server.json';
@@ -37,7 +37,7 @@ export function NewPage({
 }
 
 const startConfigs = new Map<string, () => Config>([
-  ['form', () => ({ name: '', slug: '', max_response_tokens, tools: [newTool] })],
+  ['form', () => ({ name: '', slug: '', max_response_tokens: defaultMaxResponseTokens, tools: [newTool] })],
   ['json', () => ({})],
   ['example', createLocalExample],
 ]);
@@ -45,7 +45,12 @@ const startConfigs = new Map<string, () => Config>([
 /** Returns the worked example. Its API runs on the port after the service's. */
 function createLocalExample(): Config {
   const text = JSON.stringify(workedExample).replaceAll('127.0.0.1:8081', `127.0.0.1:${Number(location.port) + 1}`);
-  return { ...(JSON.parse(text) as Config), name: 'My projects', slug: 'my-projects', max_response_tokens };
+  return {
+    ...(JSON.parse(text) as Config),
+    name: 'My projects',
+    slug: 'my-projects',
+    max_response_tokens: defaultMaxResponseTokens,
+  };
 }
 
 export function NewServerPage() {
@@ -71,15 +76,14 @@ export function NewServerPage() {
   );
 }
 
-/** Editor for a new server. */
 export function NewServer({ initial, startsInJson = false }: { initial: Config; startsInJson?: boolean }) {
   const navigate = useNavigate();
   const [store] = useState(() => createEditorStore({ initial, isNew: true, startsEmpty: startsInJson }));
   const create = useAction({
     run: (config: Config) => api('createMcpServer', asInput(config)),
-    done: ({ server }) => `Created ${server.name}`,
+    toast: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
-    onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
+    onSuccess: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
   });
   return <Editor store={store} isNew startsInJson={startsInJson} saving={create} />;
 }

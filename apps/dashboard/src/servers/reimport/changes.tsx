@@ -154,7 +154,7 @@ export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps
   if (counts.offered === 0) return null;
   const newOperations = offered.filter((operation) => operation.new);
   const otherOperations = offered.filter((operation) => !operation.new);
-  const hidden = counts.offered - offered.length;
+  const hiddenCount = counts.offered - offered.length;
   return (
     <Section
       title={newOperations.length > 0 ? 'New operations' : 'Operations without a tool'}
@@ -172,7 +172,7 @@ export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps
             <Operations label="Search other operations" operations={otherOperations} {...choice} />
           </Collapsible>
         )}
-        {hidden > 0 && <div>{hidden} more operations are not shown. Add them with the command line.</div>}
+        {hiddenCount > 0 && <div>{hiddenCount} more operations are not shown. Add them with the command line.</div>}
       </Stack>
     </Section>
   );

@@ -46,12 +46,13 @@ function DescriptionSource({ url }: { url: string }) {
   const refresh = [queryKeys.servers];
   const watch = useAction({
     run: (isOn: boolean) => api('watchImport', { slug, watch: isOn ? 'daily' : 'never' }),
-    done: (_, isOn) => (isOn ? 'The description is now checked daily' : 'The description is no longer checked'),
+    toast: (_, isOn) => (isOn ? 'The description is now checked daily' : 'The description is no longer checked'),
     refresh,
   });
   const check = useAction({ run: () => api('compareImport', { slug }), refresh });
   const failure = watch.error ?? check.error;
-  const [color, state] = error ? ['yellow', 'unreadable'] : changed ? ['blue', 'changed'] : ['green', 'up to date'];
+  const checkedState = changed ? ['blue', 'changed'] : ['green', 'up to date'];
+  const [color, state] = error ? ['yellow', 'unreadable'] : checkedState;
   return (
     <Section
       title="Description"
@@ -103,17 +104,16 @@ function DescriptionSource({ url }: { url: string }) {
   );
 }
 
-/** Version stored by a reimport, and the one before it. */
-type SavedVersions = { version: number; before: number };
+type SavedVersions = { version: number; previous: number };
 
 function ReimportFlow({ url }: { url: string | undefined }) {
   const { slug, version } = useCurrentServer().server;
-  const [readResult, setReadResult] = useState<{ source: Source; plan: ReimportPlan; at: number }>();
+  const [readResult, setReadResult] = useState<{ source: Source; plan: ReimportPlan; readAt: number }>();
   const [stored, setStored] = useState<SavedVersions>();
   const readAction = useAction({
     run: (source: Source) => api('reimportApi', { slug, ...source, mode: 'plan', offered: 'all' }),
-    onDone: (plan, source) => {
-      setReadResult({ plan, source, at: performance.now() });
+    onSuccess: (plan, source) => {
+      setReadResult({ plan, source, readAt: performance.now() });
       setStored(undefined);
     },
   });
@@ -130,13 +130,13 @@ function ReimportFlow({ url }: { url: string | undefined }) {
       />
       {readResult && (
         <Merge
-          key={readResult.at}
+          key={readResult.readAt}
           plan={readResult.plan}
           source={readResult.source}
           version={version}
           onStored={(next) => {
             setReadResult(undefined);
-            setStored({ version: next, before: version });
+            setStored({ version: next, previous: version });
           }}
         />
       )}
@@ -145,20 +145,20 @@ function ReimportFlow({ url }: { url: string | undefined }) {
 }
 
 /** Shows which version was stored, with a button to undo it. */
-function SavedNote({ stored: { version, before }, onUndone }: { stored: SavedVersions; onUndone: () => void }) {
+function SavedNote({ stored: { version, previous }, onUndone }: { stored: SavedVersions; onUndone: () => void }) {
   const { slug } = useCurrentServer().server;
   const undo = useAction({
-    run: () => api('restoreVersion', { slug, version: before }, { version }),
-    done: (restored) => `Restored version ${before} as version ${restored.server.version}`,
+    run: () => api('restoreVersion', { slug, version: previous }, { version }),
+    toast: (restored) => `Restored version ${previous} as version ${restored.server.version}`,
     refresh: [queryKeys.servers],
-    onDone: onUndone,
+    onSuccess: onUndone,
   });
   return (
     <Alert color="green" title={`Saved as version ${version}`} role="status">
       <Text size="sm">Agents now get the changed tools. The previous version is kept.</Text>
       {undo.error && <ProblemAlert error={undo.error} title="Undo failed" />}
       <Button size="xs" mt="sm" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
-        Undo: restore version {before}
+        Undo: restore version {previous}
       </Button>
     </Alert>
   );

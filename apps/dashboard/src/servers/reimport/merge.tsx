@@ -11,15 +11,15 @@ import { Section } from '../../ui/section.tsx';
 import { FormErrorAlert } from '../../ui/states/form-error-alert.tsx';
 import { toSentence } from '../../ui/states/problem-alert.tsx';
 import { toSelectors } from '../import/operations.tsx';
-import { type Answers, getGivenAnswers, QuestionsForm } from '../import/questions-form.tsx';
+import { type Answers, QuestionsForm, removeEmptyAnswers } from '../import/questions-form.tsx';
 import type { Source } from '../import/source-form.tsx';
 import { Changes, Conflicts, NewOperations, RemovedTools } from './changes.tsx';
 
 type Props = { plan: ReimportPlan; source: Source; version: number; onStored: (version: number) => void };
 
 /**
- * User's choices: conflicts resolved in favor of the description, operations to add, and answers. A review applies to
- * one version.
+ * Choices of the user: conflicts resolved in favor of the description, operations to add, and answers. They are for one
+ * version of the server.
  */
 type ReimportChoices = { take: string[]; add: string[]; answers: Answers; expected_version: number };
 
@@ -33,7 +33,7 @@ export function Merge({ plan, source, version, onStored }: Props) {
   const choices: ReimportChoices = {
     take: [...acceptedKeys],
     add: toSelectors(plan.offered, added),
-    answers: getGivenAnswers(answers),
+    answers: removeEmptyAnswers(answers),
     expected_version: version,
   };
   const { counts, edits, server } = plan;
@@ -100,12 +100,12 @@ type ReviewProps = {
 /** Preview of the version that these choices would store. */
 function Review({ request, choices, onStored }: ReviewProps) {
   const review = useAction({
-    run: (chosen: ReimportChoices) => api('reimportApi', { ...request, ...chosen, mode: 'plan', offered: 'new' }),
+    run: (input: ReimportChoices) => api('reimportApi', { ...request, ...input, mode: 'plan', offered: 'new' }),
   });
   const apply = useAction({
-    run: (chosen: ReimportChoices) => api('reimportApi', { ...request, ...chosen, mode: 'apply', offered: 'new' }),
+    run: (input: ReimportChoices) => api('reimportApi', { ...request, ...input, mode: 'apply', offered: 'new' }),
     refresh: [queryKeys.servers],
-    onDone: ({ changed_server: changed }) => changed && onStored(changed.server.version),
+    onSuccess: ({ changed_server: changed }) => changed && onStored(changed.server.version),
   });
   const reviewed = review.data && isEqual(review.variables, choices) ? review.data : undefined;
   return (
@@ -125,14 +125,16 @@ function Review({ request, choices, onStored }: ReviewProps) {
             </Button>
           )}
         </Group>
-        <FormErrorAlert refusal={getFormErrors(review, choices)} title="Nothing was stored" />
-        <FormErrorAlert refusal={getFormErrors(apply, choices)} title="Nothing was stored" />
+        <FormErrorAlert formErrors={getFormErrors(review, choices)} title="Nothing was stored" />
+        <FormErrorAlert formErrors={getFormErrors(apply, choices)} title="Nothing was stored" />
         {reviewed && <Reviewed plan={reviewed} />}
         {apply.data?.unchanged && isEqual(apply.variables, choices) && <Text size="sm">No changes.</Text>}
       </Stack>
     </Section>
   );
 }
+
+const maxListed = 50;
 
 function Reviewed({ plan: { changed, counts, server, added } }: { plan: ReimportPlan }) {
   const total = counts.changed + counts.added + server.length;
@@ -156,8 +158,8 @@ function Reviewed({ plan: { changed, counts, server, added } }: { plan: Reimport
       )}
       {added.length > 0 && (
         <Text size="sm">
-          Added: {added.slice(0, 50).join(', ')}
-          {added.length > 50 && ' and more'}.
+          Added: {added.slice(0, maxListed).join(', ')}
+          {added.length > maxListed && ' and more'}.
         </Text>
       )}
     </>

@@ -44,8 +44,8 @@ export function ConfigurationTab() {
         { ...asInput(config), slug, message: message.trim() || undefined },
         { version: base.version },
       ),
-    done: ({ server }) => `Saved as version ${server.version}`,
-    onDone: (_, savedConfig) => {
+    toast: ({ server }) => `Saved as version ${server.version}`,
+    onSuccess: (_, savedConfig) => {
       setMessage('');
       return base.saved(savedConfig);
     },

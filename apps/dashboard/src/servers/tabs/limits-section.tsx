@@ -22,14 +22,13 @@ const labels = {
 type Field = keyof typeof labels;
 const fields = Object.keys(labels) as Field[];
 
-/** An empty string means the default. */
+/** Inputs of the form. An empty string means the default. */
 type Values = Record<Field, number | string>;
 const mapFields = (getValue: (field: Field) => number | string) =>
   Object.fromEntries(fields.map((field) => [field, getValue(field)])) as Values;
 
 const numberFormat = new Intl.NumberFormat('en');
 
-/** Limits of a server and their current use. */
 export function LimitsSection() {
   const { slug } = useCurrentServer().server;
   const query = useOperationQuery(queryKeys.limits(slug), 'getServerLimits', { slug }, { refetchInterval: 5000 });
@@ -57,10 +56,10 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
   const values = { ...stored, ...edits };
   const save = useAction({
     run: (input: Values) => {
-      const set = fields.map((field) => [field, input[field] === '' ? null : input[field]]);
-      return api('setServerLimits', { slug: limits.slug, ...Object.fromEntries(set) });
+      const entries = fields.map((field) => [field, input[field] === '' ? null : input[field]]);
+      return api('setServerLimits', { slug: limits.slug, ...Object.fromEntries(entries) });
     },
-    done: (_, input) =>
+    toast: (_, input) =>
       fields.every((field) => input[field] === '') ? 'Restored the default limits' : 'Saved the limits',
     refresh: [queryKeys.limits(limits.slug)],
   });
@@ -70,9 +69,9 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
     save.mutate(values);
   };
   const clear = () => {
-    const none = mapFields(() => '');
-    setEdits(none);
-    save.mutate(none);
+    const emptyValues = mapFields(() => '');
+    setEdits(emptyValues);
+    save.mutate(emptyValues);
   };
   return (
     <Stack component="form" gap="sm" onSubmit={submit}>
@@ -157,10 +156,10 @@ const states = {
 } as const;
 
 function Upstream({ upstream: { origin, state, calls, failures, next_attempt_at } }: { upstream: UpstreamState }) {
-  const waitS = next_attempt_at ? Math.max(1, Math.ceil((Date.parse(next_attempt_at) - Date.now()) / 1000)) : 0;
+  const waitSeconds = next_attempt_at ? Math.max(1, Math.ceil((Date.parse(next_attempt_at) - Date.now()) / 1000)) : 0;
   const remarks = [
     ...(failures > 0 ? [`${failures} of ${calls} calls failed in the last 30 seconds`] : []),
-    ...(state === 'open' && waitS > 0 ? [`next attempt in ${waitS} s`] : []),
+    ...(state === 'open' && waitSeconds > 0 ? [`next attempt in ${waitSeconds} s`] : []),
   ];
   return (
     <Group gap="xs">

@@ -36,7 +36,7 @@ export function LoginsTab() {
     text: ({ client }) => `The client ${toVisible(client)} must ask the person to log in again.`,
     action: 'Revoke login',
     run: ({ id }: Grant) => api('revokeGrant', { id }),
-    done: () => 'Revoked the login',
+    toast: () => 'Revoked the login',
     refresh: [queryKeys.grants(slug)],
   });
   return (

@@ -41,7 +41,7 @@ function CaptureSection() {
   const [hours, setHours] = useState('1');
   const capture = useAction({
     run: (span: number) => api('captureCalls', { slug: server.slug, hours: span }),
-    done: (_, span) => (span > 0 ? 'Capture started' : 'Capture stopped'),
+    toast: (_, span) => (span > 0 ? 'Capture started' : 'Capture stopped'),
     refresh: [queryKeys.servers],
   });
   const failure = capture.variables === 0 ? capture.error : getFormErrors(capture, Number(hours)).failure;
@@ -102,8 +102,8 @@ function DeleteSection() {
     action: 'Delete server',
     confirmText: server.slug,
     run: ({ slug }) => api('deleteMcpServer', { slug }),
-    done: (_, { name }) => `Deleted ${toVisible(name)}`,
-    onDone: async (_, { slug }) => {
+    toast: (_, { name }) => `Deleted ${toVisible(name)}`,
+    onSuccess: async (_, { slug }) => {
       await navigate('/servers');
       client.removeQueries({ queryKey: queryKeys.server(slug) });
       await refetchQueries(client, { queryKey: queryKeys.servers });

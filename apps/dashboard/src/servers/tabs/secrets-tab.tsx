@@ -24,7 +24,7 @@ import { useOperationQuery } from '../../use-operation-query.ts';
 import { isObject } from '../config.ts';
 import { useCurrentServer } from '../server-page.tsx';
 
-/** Changing a secret also affects request previews and configuration verdicts. */
+/** Queries that a changed secret affects: also request previews and configuration verdicts. */
 const refresh = [queryKeys.servers, ['preview'], ['verdict']];
 
 const columns: Column<Secret>[] = [
@@ -59,10 +59,10 @@ export function SecretsTab() {
     text: () => 'Tools that use it fail until it is set again.',
     action: 'Delete secret',
     run: (secret: Secret) => api('deleteSecret', { slug, name: secret.name }),
-    done: (_, secret) => `Deleted secret ${secret.name}`,
+    toast: (_, secret) => `Deleted secret ${secret.name}`,
     refresh,
   });
-  const actions = (secret: Secret) => (
+  const renderActions = (secret: Secret) => (
     <>
       <RowButton label="Replace" subject={secret.name} onClick={() => setName(secret.name)} />
       <RowButton label="Delete" subject={secret.name} onClick={() => remove.ask(secret)} />
@@ -87,7 +87,7 @@ export function SecretsTab() {
                 columns={columns}
                 rows={secrets}
                 getKey={(secret) => secret.name}
-                actions={canEdit && actions}
+                actions={canEdit && renderActions}
               />
             )
           }
@@ -107,9 +107,9 @@ function SecretForm({ name, onName }: NameProps) {
   const entered = { name, value };
   const saveSecret = useAction({
     run: (input: typeof entered) => api('setSecret', { slug: server.slug, ...input }),
-    done: (_, input) => `Saved secret ${input.name}`,
+    toast: (_, input) => `Saved secret ${input.name}`,
     refresh,
-    onDone: (_, input) => {
+    onSuccess: (_, input) => {
       if (!isEqual(input, entered)) return;
       setValue('');
       onName('');
@@ -128,7 +128,7 @@ function SecretForm({ name, onName }: NameProps) {
   const missingSecrets = getPlaceholderNames(config).filter(
     (secretName) => !Object.hasOwn(variables, secretName) && !secrets.includes(secretName),
   );
-  // Credentials in the configuration are changed there.
+  // Moved credentials of the configuration are not included, because they are set in the editor.
   const movedSecrets = warnings
     .flatMap(({ message }) => parseMovedSecret(message) ?? [])
     .filter((secretName) => /^\w+$/.test(secretName));

@@ -18,7 +18,7 @@ import { usePages } from '../../use-operation-query.ts';
 import { VersionChanges } from '../change-list.tsx';
 import { useCurrentServer } from '../server-page.tsx';
 
-const columnsFor = (current: number): Column<Version>[] => [
+const createColumns = (current: number): Column<Version>[] => [
   {
     label: 'Version',
     cell: ({ version }) => (
@@ -39,7 +39,6 @@ const columnsFor = (current: number): Column<Version>[] => [
   { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : toVisible(message)) },
 ];
 
-/** Versions of a server, with compare and restore. */
 export function VersionsTab() {
   const { slug, version: current } = useCurrentServer().server;
   const canEdit = useCanEdit();
@@ -48,20 +47,20 @@ export function VersionsTab() {
   const compare = (from: string, to: string) => setSearch({ from, to }, { replace: true, preventScrollReset: true });
   const pages = usePages(queryKeys.versions(slug), 'listVersions', { slug, limit: 100 });
   const restore = useConfirmation({
-    title: (old: number) => `Restore version ${old}?`,
-    text: (old) => (
+    title: (version: number) => `Restore version ${version}?`,
+    text: (version) => (
       <Stack>
         Restoring makes these changes. Secrets are not affected, and no version is lost.
-        <VersionChanges slug={slug} from={current} to={old} />
+        <VersionChanges slug={slug} from={current} to={version} />
       </Stack>
     ),
     action: 'Restore',
-    isHarmless: true,
-    run: (old) => api('restoreVersion', { slug, version: old }, { version: current }),
-    done: ({ server }, old) => `Restored version ${old} as version ${server.version}`,
+    isReversible: true,
+    run: (version) => api('restoreVersion', { slug, version }, { version: current }),
+    toast: ({ server }, version) => `Restored version ${version} as version ${server.version}`,
     refresh: [queryKeys.servers],
   });
-  const actions = (row: Version) => {
+  const renderActions = (row: Version) => {
     const { version } = row;
     const rowLabel = `version ${version}`;
     return (
@@ -92,10 +91,10 @@ export function VersionsTab() {
             >
               <Rows
                 label="Versions"
-                columns={columnsFor(current)}
+                columns={createColumns(current)}
                 rows={versions}
                 getKey={({ version }) => String(version)}
-                actions={actions}
+                actions={renderActions}
               />
               <NextPageButton pages={pages} isInCard>
                 Show older versions
@@ -117,7 +116,6 @@ type ComparisonProps = {
   onChange: (from: string, to: string) => void;
 };
 
-/** Comparison of two versions. */
 function Comparison({ versions, from, to, onChange }: ComparisonProps) {
   const { slug } = useCurrentServer().server;
   const data = versions.map(({ version, message }) => ({
@@ -147,7 +145,6 @@ function Comparison({ versions, from, to, onChange }: ComparisonProps) {
   );
 }
 
-/** Dialog to edit the message of a version. */
 function useMessageDialog(slug: string) {
   const [message, setMessage] = useState('');
   const { ask, dialog } = useConfirmation({
@@ -162,7 +159,7 @@ function useMessageDialog(slug: string) {
       />
     ),
     action: 'Save message',
-    isHarmless: true,
+    isReversible: true,
     run: ({ version }: Version) => api('updateVersion', { slug, version, message: message.trim() || undefined }),
     refresh: [queryKeys.versions(slug)],
   });

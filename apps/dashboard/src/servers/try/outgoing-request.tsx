@@ -34,10 +34,7 @@ async function toOutcome(request: Promise<Preview>): Promise<Outcome> {
   }
 }
 
-/**
- * Previews the exact request for the arguments without sending it. `isStale` is true while the preview is for older
- * arguments.
- */
+/** Previews the request for the arguments without sending it. `isStale` is true while the preview is an older one. */
 export function usePreview({ slug, version, view, tool, values, isMissing }: PreviewInput) {
   const current = JSON.stringify(values);
   const [settled] = useDebouncedValue(current, 250);
@@ -49,7 +46,7 @@ export function usePreview({ slug, version, view, tool, values, isMissing }: Pre
     },
     // The previous outcome only reserves space for the next one.
     placeholderData: keepPreviousData,
-    // Outdated arguments are not requested. They could even be rejected.
+    // Outdated arguments need no preview, and the service may reject them.
     enabled: !isMissing && settled === current,
     gcTime: 10_000,
   });

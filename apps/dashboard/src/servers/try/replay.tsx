@@ -39,12 +39,12 @@ function toReplay(slug: string, { call, capture }: CallDetail): Replay {
 type NoteProps = {
   replayed: ReplayedCall;
   /** Names of arguments that are sent but have no field. */
-  hidden: readonly string[];
+  hiddenNames: readonly string[];
   onRemove: () => void;
 };
 
 /** Note about the recorded call whose arguments are in the form. */
-export function ReplayNote({ replayed, hidden, onRemove }: NoteProps) {
+export function ReplayNote({ replayed, hiddenNames, onRemove }: NoteProps) {
   const isRedacted = JSON.stringify(replayed.args).includes('[redacted]');
   return (
     <Alert color="blue" icon={<IconRepeat size={18} />} title="Arguments of a recorded call">
@@ -53,11 +53,11 @@ export function ReplayNote({ replayed, hidden, onRemove }: NoteProps) {
           From a call made <Time at={replayed.at} />. Nothing is sent until you call the tool.
         </Text>
         {isRedacted && <Text size="sm">Credentials were not stored. Enter them again where it says [redacted].</Text>}
-        {hidden.length > 0 && (
+        {hiddenNames.length > 0 && (
           <Group gap="sm">
-            <Text size="sm">Also sent, but not in the form: {toVisible(hidden.join(', '))}.</Text>
+            <Text size="sm">Also sent, but not in the form: {toVisible(hiddenNames.join(', '))}.</Text>
             <Button size="compact-sm" variant="default" onClick={onRemove}>
-              {hidden.length === 1 ? 'Remove it' : 'Remove them'}
+              {hiddenNames.length === 1 ? 'Remove it' : 'Remove them'}
             </Button>
           </Group>
         )}

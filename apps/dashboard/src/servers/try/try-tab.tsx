@@ -12,13 +12,13 @@ import { TryTool } from './try-tool.tsx';
 /** Tab to call a tool. The URL names the tool, or a recorded call to replay. */
 export function TryTab() {
   const { server, config } = useCurrentServer();
-  const all = getTools(config);
-  const tools = all.filter((tool) => !isDisabled(tool));
+  const allTools = getTools(config);
+  const tools = allTools.filter((tool) => !isDisabled(tool));
   const [search, setSearch] = useSearchParams();
   const replay = useReplay(server.slug, search.get('replay'));
   const [firstTool] = tools;
   if (!firstTool) {
-    const text = all.length === 0 ? 'Add a tool' : 'All tools are disabled. Enable one';
+    const text = allTools.length === 0 ? 'Add a tool' : 'All tools are disabled. Enable one';
     return (
       <div className="th-card">
         <Empty icon={<IconTool size={24} />} title="No tools to try" text={`${text} under Tools first.`} />
@@ -44,7 +44,7 @@ export function TryTab() {
       <TryTool
         key={`${asText(selectedTool.name)} ${replayed?.id}`}
         tool={selectedTool}
-        names={tools.map((one) => asText(one.name))}
+        names={tools.map((candidate) => asText(candidate.name))}
         replayed={isToolMissing ? undefined : replayed}
         onChoose={(name) => setSearch({ tool: name }, { replace: true })}
       />

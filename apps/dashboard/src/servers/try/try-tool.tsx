@@ -34,10 +34,10 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const name = asText(tool.name);
   const views = getToolViews(config, tool);
   const [chosenView, setView] = useState(replayed?.view);
-  const selectedView = views.find((one) => one.name === chosenView);
+  const selectedView = views.find((candidate) => candidate.name === chosenView);
   const view = selectedView?.name;
   const args = getArguments(tool.input_schema).filter((argument) => !selectedView?.fixed.includes(argument.name));
-  const { typed, values, hidden, removeHidden, type } = useArguments(args, replayed?.args);
+  const { inputs, values, hiddenNames, removeHidden, setInput } = useArguments(args, replayed?.args);
   const request: CallRequest = {
     tool,
     body: { arguments: values, view, token: token || undefined },
@@ -65,21 +65,21 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const isForwarding = server.access !== 'api_key' && config.authentication !== undefined;
   return (
     <>
-      {replayed && <ReplayNote replayed={replayed} hidden={hidden} onRemove={removeHidden} />}
+      {replayed && <ReplayNote replayed={replayed} hiddenNames={hiddenNames} onRemove={removeHidden} />}
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
         <Stack gap="md" miw={0}>
           <Choices names={names} name={name} onChoose={onChoose} views={views} view={view} onView={setView} />
           <TryForm
             description={asText(tool.description)}
             args={args}
-            typed={typed}
+            inputs={inputs}
             problems={[...(isSubmitted ? problems : []), ...formErrors.problems]}
             failure={formErrors.failure}
             isCalling={call.isPending}
             shouldSubmitOnEnter={isReadOnly(tool)}
             token={isForwarding || server.access === 'oauth' || server.access === 'passthrough' ? token : undefined}
             onToken={setToken}
-            onType={type}
+            onInput={setInput}
             onCall={submit}
           />
         </Stack>
@@ -115,7 +115,7 @@ type ToolView = { name: string; fixed: string[] };
 function getToolViews(config: Config, tool: JsonObject): ToolView[] {
   return Object.entries(getViews(config)).flatMap(([name, view]) => {
     if (!isObject(view) || (view.read_only === true && !isReadOnly(tool))) return [];
-    const entry = asList(view.tools).find((one) => (isObject(one) ? one.name : one) === asText(tool.name));
+    const entry = asList(view.tools).find((item) => (isObject(item) ? item.name : item) === asText(tool.name));
     const hasAllTools = view.tools === undefined && view.tags === undefined;
     const hasTag = asList(view.tags).some((tag) => asList(tool.tags).includes(tag));
     if (entry === undefined && !hasAllTools && !hasTag) return [];
@@ -132,7 +132,7 @@ type ChoicesProps = Pick<Props, 'names' | 'onChoose'> & {
 
 /** Choice of the tool and its endpoint. It is outside the form, so that Enter in the search selects and never calls. */
 function Choices({ names, name, onChoose, views, view, onView }: ChoicesProps) {
-  const viewOptions = views.map((one) => ({ value: one.name, label: `View ${toVisible(one.name)}` }));
+  const viewOptions = views.map((toolView) => ({ value: toolView.name, label: `View ${toVisible(toolView.name)}` }));
   return (
     <>
       <Select

@@ -71,7 +71,6 @@ type FormProps = Pick<ConfirmOptions, 'action' | 'isPending' | 'onClose' | 'chil
   onSubmit: (event: FormEvent<HTMLFormElement>) => void;
 };
 
-/** Form of a dialog, with Cancel and one action. */
 export function DialogForm(props: FormProps) {
   const { action, isPending, error, onClose, isReady = true, isDangerous = false, onSubmit, children } = props;
   return (

@@ -4,7 +4,8 @@ import { IconCheck, IconCopy } from '@tabler/icons-react';
 
 export function CopyButton({ value, label }: { value: string; label: string }) {
   const clipboard = useClipboard({ timeout: 1500 });
-  const tooltip = clipboard.error ? 'Select the text and copy it manually' : clipboard.copied ? 'Copied' : label;
+  const successTooltip = clipboard.copied ? 'Copied' : label;
+  const tooltip = clipboard.error ? 'Select the text and copy it manually' : successTooltip;
   return (
     <Tooltip label={tooltip} {...((clipboard.copied || clipboard.error) && { opened: true })}>
       <ActionIcon

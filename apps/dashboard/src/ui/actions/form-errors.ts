@@ -3,7 +3,6 @@ import { ApiProblem } from '../../api.ts';
 import type { FieldProblem } from '../../api-types.ts';
 import { getErrorMessage, toSentence } from '../states/problem-alert.tsx';
 
-/** Returns true if two values are equal as JSON, for example sent and current input. */
 export function isEqual(a: unknown, b: unknown): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b);
 }
@@ -13,14 +12,13 @@ type SentMutation<Input> = Pick<UseMutationResult<unknown, Error, Input>, 'error
 /** Errors of a rejected request: by field, or for the whole input. */
 export type FormErrors = { problems: readonly FieldProblem[]; failure: Error | undefined };
 
-/** Returns the errors for this input. They are empty as soon as the input changes. */
+/** Returns the errors for this input. There are none as soon as the input changes. */
 export function getFormErrors<Input>({ error, variables }: SentMutation<Input>, input: Input): FormErrors {
   if (!error || !isEqual(variables, input)) return { problems: [], failure: undefined };
   const problems = error instanceof ApiProblem ? error.problems : [];
   return { problems, failure: problems.length === 0 ? error : undefined };
 }
 
-/** Returns the error message for a field. */
 export function getFieldError({ problems }: FormErrors, path: string): string | undefined {
   const match = problems.find((problem) => problem.path.startsWith(path));
   return match && toSentence(match.message);

@@ -2,7 +2,7 @@ import { createContext, useContext } from 'react';
 
 /**
  * Keeps the layout still while the pointer is pressed, because a button that moves between press and release is not
- * clicked. Every page change that is not the direct effect of a click goes through one of the two functions.
+ * clicked. Every page change that is not the direct effect of a click goes through `beforeClick` or `afterClick`.
  */
 export type Press = {
   /** For effects of leaving a field. Runs when the pointer is released, before the click event. */
@@ -11,16 +11,16 @@ export type Press = {
   afterClick: (run: () => void) => void;
 };
 
-/** Maximum wait in ms, because a finger that scrolls or stays too long causes no mouse events. */
+/** Maximum wait for `mouseup` in ms. A finger that scrolls or stays too long causes no mouse events. */
 const maxWaitMs = 400;
 
 export function watchPress(page: Window): Press {
   let presses = 0;
   let isPressed = false;
-  const before: (() => void)[] = [];
-  const after: (() => void)[] = [];
-  const runAll = (list: (() => void)[]) => {
-    for (const run of list.splice(0)) run();
+  const beforeQueue: (() => void)[] = [];
+  const afterQueue: (() => void)[] = [];
+  const runAll = (queue: (() => void)[]) => {
+    for (const run of queue.splice(0)) run();
   };
   const press = ({ button }: MouseEvent) => {
     if (button !== 0) return;
@@ -30,9 +30,9 @@ export function watchPress(page: Window): Press {
   const release = () => {
     if (!isPressed) return;
     isPressed = false;
-    runAll(before);
+    runAll(beforeQueue);
     // The click event is dispatched in the same task as the release.
-    page.setTimeout(() => !isPressed && runAll(after));
+    page.setTimeout(() => !isPressed && runAll(afterQueue));
   };
   const releaseLater = () => {
     const currentPress = presses;
@@ -53,8 +53,8 @@ export function watchPress(page: Window): Press {
   listen('contextmenu', release);
   listen('blur', ({ target }) => target === page && release());
   return {
-    beforeClick: (run) => (isPressed ? void before.push(run) : run()),
-    afterClick: (run) => (isPressed ? void after.push(run) : run()),
+    beforeClick: (run) => (isPressed ? void beforeQueue.push(run) : run()),
+    afterClick: (run) => (isPressed ? void afterQueue.push(run) : run()),
   };
 }
 

@@ -8,11 +8,11 @@ import { usePress } from './press.ts';
 
 export type Action<Input, Output> = {
   run: (input: Input) => Promise<Output>;
-  /** Text of the toast after success. */
-  done?: (output: Output, input: Input) => string;
+  /** Returns the text of the toast after success. */
+  toast?: (output: Output, input: Input) => string;
   /** Query keys to refetch after success. */
   refresh?: readonly QueryKey[];
-  onDone?: (output: Output, input: Input) => void;
+  onSuccess?: (output: Output, input: Input) => void;
   /** True to show failures as a toast. Forms show them inline. */
   toastFailure?: boolean;
 };
@@ -28,12 +28,12 @@ export function useAction<Input = void, Output = unknown>(
     onSuccess: (output, input) =>
       afterClick(() => {
         for (const queryKey of action.refresh ?? []) void refetchQueries(client, { queryKey });
-        if (action.done) notifications.show({ message: toVisible(action.done(output, input)), color: 'green' });
-        action.onDone?.(output, input);
+        if (action.toast) notifications.show({ message: toVisible(action.toast(output, input)), color: 'green' });
+        action.onSuccess?.(output, input);
       }),
     onError: (error) =>
       afterClick(() => {
-        // Someone else made a change first. The data is outdated, and a retry must not fail because of that.
+        // After a conflict, the data is outdated, so a retry would fail, too.
         if (error instanceof ApiProblem && error.status === 409)
           for (const queryKey of action.refresh ?? []) void refetchQueries(client, { queryKey });
         if (action.toastFailure)

@@ -7,27 +7,27 @@ type ConfirmedAction<Subject, Output> = Omit<Action<Subject, Output>, 'toastFail
   title: (subject: Subject) => string;
   text: (subject: Subject) => ReactNode;
   action: string;
-  isHarmless?: boolean;
+  isReversible?: boolean;
   /** Text to type before the action can run. */
   confirmText?: string;
 };
 
-/** Confirmation before an action on a row. `ask` opens it, and `dialog` is rendered next to the list. */
+/** Confirms an action on a row. `ask` opens the dialog for a row, and `dialog` is rendered next to the list. */
 export function useConfirmation<Subject, Output>({
   title,
   text,
   action,
-  isHarmless = false,
+  isReversible = false,
   confirmText,
-  ...done
+  ...actionOptions
 }: ConfirmedAction<Subject, Output>) {
-  const [subject, open] = useState<Subject>();
-  const close = () => open(undefined);
+  const [subject, setSubject] = useState<Subject>();
+  const close = () => setSubject(undefined);
   const mutation = useAction<Subject, Output>({
-    ...done,
-    onDone: (output, input) => {
+    ...actionOptions,
+    onSuccess: (output, input) => {
       close();
-      done.onDone?.(output, input);
+      actionOptions.onSuccess?.(output, input);
     },
   });
   const dialog = (
@@ -35,7 +35,7 @@ export function useConfirmation<Subject, Output>({
       opened={subject !== undefined}
       title={subject === undefined ? '' : title(subject)}
       action={action}
-      isReversible={isHarmless}
+      isReversible={isReversible}
       confirmText={confirmText}
       isPending={mutation.isPending}
       error={mutation.error}
@@ -49,5 +49,5 @@ export function useConfirmation<Subject, Output>({
       )}
     </Confirm>
   );
-  return { ask: open, dialog };
+  return { ask: setSubject, dialog };
 }

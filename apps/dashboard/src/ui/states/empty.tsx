@@ -3,7 +3,6 @@ import type { ReactNode } from 'react';
 
 type Props = { icon: ReactNode; title: string; text: ReactNode; children?: ReactNode; order?: 1 | 2 };
 
-/** Empty state with a hint. */
 export function Empty({ icon, title, text, children, order = 2 }: Props) {
   return (
     <Stack align="center" gap="xs" py={48} px="md" ta="center">

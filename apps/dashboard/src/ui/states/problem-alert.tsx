@@ -6,15 +6,14 @@ import { toVisible } from '../text/visible.ts';
 
 export function toSentence(text: string): string {
   const visibleText = toVisible(text);
-  const start = visibleText.charAt(0).toUpperCase() + visibleText.slice(1);
-  return /[.!?]$/.test(start) ? start : `${start}.`;
+  const capitalized = visibleText.charAt(0).toUpperCase() + visibleText.slice(1);
+  return /[.!?]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }
 
 export function getErrorMessage(error: unknown): string {
   return toSentence(error instanceof Error ? error.message : String(error));
 }
 
-/** Error with a retry button. */
 export function ProblemAlert({ error, onRetry, title }: { error: unknown; onRetry?: () => void; title?: string }) {
   const requestId = error instanceof ApiProblem ? error.requestId : undefined;
   return (

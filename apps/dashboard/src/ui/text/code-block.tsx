@@ -2,7 +2,6 @@ import { Box } from '@mantine/core';
 import { CopyButton } from '../actions/copy-button.tsx';
 import { toVisible } from './visible.ts';
 
-/** Verbatim text with a copy button. */
 export function CodeBlock({ code, label }: { code: string; label: string }) {
   return (
     <Box pos="relative">

@@ -1,13 +1,13 @@
 import { useInterval } from '@mantine/hooks';
 import { useReducer } from 'react';
 
-const dayS = 86_400;
+const daySeconds = 86_400;
 
-/** Units with their length and the duration from which they are used, in seconds. */
+/** Units, each with its length and the duration from which it is used, in seconds. */
 const steps: [unit: Intl.RelativeTimeFormatUnit, size: number, from: number][] = [
-  ['year', 365 * dayS, 365 * dayS],
-  ['month', 30 * dayS, 60 * dayS],
-  ['day', dayS, dayS],
+  ['year', 365 * daySeconds, 365 * daySeconds],
+  ['month', 30 * daySeconds, 60 * daySeconds],
+  ['day', daySeconds, daySeconds],
   ['hour', 3_600, 3_600],
   ['minute', 60, 60],
 ];

@@ -10,15 +10,15 @@ import type { Row } from '../named-rows.tsx';
 
 export type ArgumentRow = Row<JsonObject>;
 
-/** Conversion between a stored keyword and the value in its input. */
-type Conversion = { shown: (stored: unknown) => unknown; stored: (input: unknown, type: unknown) => unknown };
+/** Conversion between a stored keyword and the value in its input. `type` is the type of the argument. */
+type Conversion = { toInput: (stored: unknown) => unknown; toStored: (input: unknown, type: unknown) => unknown };
 
-const identity: Conversion = { shown: (stored) => stored, stored: (input) => input };
+const identity: Conversion = { toInput: (stored) => stored, toStored: (input) => input };
 
 /** Converts a value of the argument's type to text and back. */
 const typedValue: Conversion = {
-  shown: (stored) => (typeof stored === 'string' || stored === undefined ? stored : JSON.stringify(stored)),
-  stored: (input, type) => {
+  toInput: (stored) => (typeof stored === 'string' || stored === undefined ? stored : JSON.stringify(stored)),
+  toStored: (input, type) => {
     if (type === 'string' || input === undefined) return input;
     try {
       return parseJson(asText(input));
@@ -29,17 +29,20 @@ const typedValue: Conversion = {
 };
 
 const typedValueList: Conversion = {
-  shown: (stored) => asList(stored).map(typedValue.shown),
-  stored: (input, type) => input && asList(input).map((one) => typedValue.stored(one, type)),
+  toInput: (stored) => asList(stored).map(typedValue.toInput),
+  toStored: (input, type) => input && asList(input).map((value) => typedValue.toStored(value, type)),
 };
 
 /** Converts between a reference to an argument and `:name`. Constants stay as they are. */
 const constant: Conversion = {
-  shown: (stored) => (isObject(stored) ? `:${asText(stored.argument)}` : stored),
-  stored: (input) => (/^:/.test(asText(input)) ? { argument: asText(input).slice(1) } : input),
+  toInput: (stored) => (isObject(stored) ? `:${asText(stored.argument)}` : stored),
+  toStored: (input) => (/^:/.test(asText(input)) ? { argument: asText(input).slice(1) } : input),
 };
 
-const base64: Conversion = { shown: (stored) => stored === 'base64', stored: (isOn) => (isOn ? 'base64' : undefined) };
+const base64: Conversion = {
+  toInput: (stored) => stored === 'base64',
+  toStored: (isOn) => (isOn ? 'base64' : undefined),
+};
 
 const locations = [
   { value: 'path', label: 'Path' },
@@ -61,15 +64,15 @@ const styles = [
   { value: 'querystring', label: 'Entire query' },
 ];
 
-type ArgumentField = FieldDeclaration & { as?: Conversion };
+type ArgumentField = FieldDeclaration & { convert?: Conversion };
 
 const { text, list, choice, check } = declareField;
 const apiNameHint = 'If it differs, such as filter[name].';
 const partHint = 'For a multipart part. :name takes it from an argument.';
 
 const generalFields: readonly ArgumentField[] = [
-  { ...text('default', 'Default', 'Sent if the agent omits it.'), as: typedValue },
-  { ...list('enum', 'Allowed values', 'Press Enter after each. Leave empty to allow all.'), as: typedValueList },
+  { ...text('default', 'Default', 'Sent if the agent omits it.'), convert: typedValue },
+  { ...list('enum', 'Allowed values', 'Press Enter after each. Leave empty to allow all.'), convert: typedValueList },
   choice('in', 'Location', 'Overrides the default for the method.', locations, {
     placeholder: 'Method default',
   }),
@@ -81,41 +84,41 @@ const generalFields: readonly ArgumentField[] = [
 const encodingFields: readonly ArgumentField[] = [
   text('wire_name', 'API name', apiNameHint, { isMono: true }),
   choice('style', 'Serialization', 'Format of lists and objects.', styles, { placeholder: 'Tool default' }),
-  { ...text('value', 'Constant', 'Sent in every call. Hidden from agents.'), as: typedValue },
+  { ...text('value', 'Constant', 'Sent in every call. Hidden from agents.'), convert: typedValue },
   check('allow_slashes', 'Allow slashes in path'),
   check('allow_reserved', 'Allow : / ? @ and others in query'),
-  { ...text('file_name', 'File name', partHint), as: constant },
-  { ...text('media_type', 'Media type', 'Of a part or of the body, such as image/png.'), as: constant },
-  { ...check('content', 'Base64-encoded file'), as: base64 },
+  { ...text('file_name', 'File name', partHint), convert: constant },
+  { ...text('media_type', 'Media type', 'Of a part or of the body, such as image/png.'), convert: constant },
+  { ...check('content', 'Base64-encoded file'), convert: base64 },
 ];
 
 const knownKeywords = new Set([
   'type',
   'description',
   'optional',
-  ...[...generalFields, ...encodingFields].map(({ at }) => String(at)),
+  ...[...generalFields, ...encodingFields].map(({ subpath }) => String(subpath)),
 ]);
 
 /** Constraints of an argument, and its encoding in the request. */
 export function ArgumentDetails({ row }: { row: ArgumentRow }) {
-  const fields = (fieldList: readonly ArgumentField[]) =>
-    fieldList.map(({ as = identity, at, ...what }) => {
-      const name = String(at);
-      const value = as.shown(row.value[name]);
+  const renderFields = (fields: readonly ArgumentField[]) =>
+    fields.map(({ convert = identity, subpath, ...field }) => {
+      const name = String(subpath);
+      const value = convert.toInput(row.value[name]);
       const set = (next: unknown) =>
-        row.change(withValue(row.value, [name], as.stored(next, row.value.type)) as JsonObject);
+        row.change(withValue(row.value, [name], convert.toStored(next, row.value.type)) as JsonObject);
       return (
-        <Input key={name} edited={toEdited(row, value, set)} aria-label={formatFieldName(row, what.label)} {...what} />
+        <Input key={name} edited={toEdited(row, value, set)} aria-label={formatName(row, field.label)} {...field} />
       );
     });
   return (
     <Stack gap="xs" mt="sm">
       <TwoColumns>
-        {fields(generalFields)}
+        {renderFields(generalFields)}
         <OtherKeywords row={row} />
       </TwoColumns>
       <Collapsible label="Request encoding">
-        <TwoColumns>{fields(encodingFields)}</TwoColumns>
+        <TwoColumns>{renderFields(encodingFields)}</TwoColumns>
       </Collapsible>
     </Stack>
   );
@@ -134,19 +137,19 @@ function OtherKeywords({ row }: { row: ArgumentRow }) {
       kind="json"
       edited={toEdited(row, otherKeywords.length > 0 ? Object.fromEntries(otherKeywords) : undefined, set)}
       label="Other keywords"
-      aria-label={formatFieldName(row, 'Other keywords')}
+      aria-label={formatName(row, 'Other keywords')}
       text='As JSON, for example {"minimum": 1}.'
       minRows={1}
     />
   );
 }
 
-/** Adds the argument's name for screen readers, because several arguments may be open. */
-function formatFieldName({ label }: ArgumentRow, field: string): string {
+/** Formats the name of a field for screen readers, with the argument's name, because several arguments may be open. */
+function formatName({ label }: ArgumentRow, field: string): string {
   return `${field} (${label})`;
 }
 
-/** Field state for one keyword of an argument. Its problems are shown at the argument's name. */
+/** Returns the field state of a keyword. Its problems are shown at the argument's name. */
 function toEdited({ field, name }: ArgumentRow, value: unknown, set: (next: unknown) => void): Edited {
   return { ...field, path: `${field.path}.${name}`, id: undefined, errors: [], warnings: [], value, set };
 }

@@ -2,11 +2,11 @@ import type { CompletionResult } from '@codemirror/autocomplete';
 import { formatPath } from '../../config.ts';
 import { allowedNames, allowedValues } from '../../declared.ts';
 
-/** Enclosing object or list of a position in the text, with the position's index or key. */
+/** Object or list around a position, with the index or key there. `isKey` is true where a key is expected. */
 type JsonLevel = { isArray: boolean; index: number; key: string; isKey: boolean };
 
-/** A string, which may be unterminated, or a punctuator. */
-const tokens = /"(?:[^"\\]|\\.)*("|\\?$)|[{}[\]:,]/g;
+/** Matches a string, which may be unterminated, or a punctuator. */
+const tokenPattern = /"(?:[^"\\]|\\.)*("|\\?$)|[{}[\]:,]/g;
 
 type VisitToken = (levels: readonly JsonLevel[], start: number, end: number) => void;
 
@@ -16,7 +16,7 @@ type VisitToken = (levels: readonly JsonLevel[], start: number, end: number) => 
  */
 function scanJson(text: string, onToken: VisitToken = () => {}): { levels: JsonLevel[]; openStringStart?: number } {
   const levels: JsonLevel[] = [];
-  for (const { 0: token, 1: closingQuote, index: start } of text.matchAll(tokens)) {
+  for (const { 0: token, 1: closingQuote, index: start } of text.matchAll(tokenPattern)) {
     if (token.startsWith('"') && closingQuote !== '"') return { levels, openStringStart: start };
     const top = levels.at(-1);
     const end = start + token.length;
@@ -66,13 +66,13 @@ export function getCompletions(text: string, caret: number): CompletionResult | 
   if (openStringStart === undefined || !top) return null;
   const prefix = text.slice(openStringStart + 1, caret);
   const pattern = toPattern(levels.slice(0, -1));
-  const all =
+  const candidates =
     (top.isKey ? allowedNames[pattern] : allowedValues[pattern === '' ? top.key : `${pattern}.${top.key}`]) ?? [];
   const [lineRemainder = ''] = text.slice(caret).split('\n', 1);
   const closingQuoteIndex = lineRemainder.indexOf('"');
   const to = caret + closingQuoteIndex + 1;
   const colon = top.isKey && !/^\s*:/.test(text.slice(to)) ? ': ' : '';
-  const suggestions = all.filter((suggestion) => suggestion.startsWith(prefix) && suggestion !== prefix);
+  const suggestions = candidates.filter((suggestion) => suggestion.startsWith(prefix) && suggestion !== prefix);
   return {
     from: openStringStart + 1,
     to,

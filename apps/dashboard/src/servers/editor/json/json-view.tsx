@@ -57,7 +57,7 @@ type ShownProblems = Pick<Props, 'parseError' | 'problems' | 'warnings'>;
 const setShownProblems = StateEffect.define<ShownProblems>();
 const shownProblems = StateField.define<ShownProblems>({
   create: () => ({ parseError: undefined, problems: [], warnings: [] }),
-  update: (before, { effects }) => effects.find((effect) => effect.is(setShownProblems))?.value ?? before,
+  update: (previous, { effects }) => effects.find((effect) => effect.is(setShownProblems))?.value ?? previous,
 });
 
 const maxDiagnostics = 50;
@@ -66,13 +66,14 @@ const maxDiagnostics = 50;
 function getDiagnostics(state: EditorState): Diagnostic[] {
   const { parseError, problems, warnings } = state.field(shownProblems);
   if (parseError !== undefined) {
-    let at = state.doc.length;
+    let errorStart = state.doc.length;
     syntaxTree(state).iterate({
       enter: ({ type, from }) => {
-        if (type.isError) at = Math.min(at, from);
+        if (type.isError) errorStart = Math.min(errorStart, from);
       },
     });
-    return [{ from: at, to: Math.min(at + 1, state.doc.length), severity: 'error', message: parseError }];
+    const errorEnd = Math.min(errorStart + 1, state.doc.length);
+    return [{ from: errorStart, to: errorEnd, severity: 'error', message: parseError }];
   }
   const text = state.doc.toString();
   const toDiagnostics = (list: readonly FieldProblem[], severity: Diagnostic['severity']) =>
@@ -140,7 +141,7 @@ export function JsonView({ text, parseError, problems, warnings, onChange, onBlu
   const errorId = useId();
   const handleChange = useEffectEvent(onChange);
   const handleBlur = useEffectEvent(onBlur);
-  const extensions = useEffectEvent(() => [
+  const createExtensions = useEffectEvent(() => [
     EditorView.cspNonce.of(nonce?.() ?? ''),
     EditorState.readOnly.of(isReadOnly),
     EditorView.contentAttributes.of({
@@ -151,12 +152,13 @@ export function JsonView({ text, parseError, problems, warnings, onChange, onBlu
     ...baseExtensions,
     EditorView.domEventHandlers({ blur: () => handleBlur() }),
     EditorView.updateListener.of(({ docChanged, state, transactions }) => {
-      if (docChanged && !transactions.some((one) => one.isUserEvent('outside'))) handleChange(state.doc.toString());
+      const isOutside = transactions.some((transaction) => transaction.isUserEvent('outside'));
+      if (docChanged && !isOutside) handleChange(state.doc.toString());
     }),
   ]);
   useLayoutEffect(() => {
     if (!containerRef.current) return;
-    const view = new EditorView({ parent: containerRef.current, extensions: extensions() });
+    const view = new EditorView({ parent: containerRef.current, extensions: createExtensions() });
     const select = ({ detail }: CustomEvent<string>) => {
       const { start, end } = findJsonLocation(view.state.doc.toString(), detail) ?? { start: 0, end: 0 };
       view.dispatch({ selection: { anchor: start, head: end }, scrollIntoView: true });
@@ -189,7 +191,7 @@ export function JsonView({ text, parseError, problems, warnings, onChange, onBlu
   );
 }
 
-/** Replaces only the changed range, so that caret, folds, and scroll position are kept. */
+/** Replaces only the changed range, so that caret, folds, and scroll position stay. */
 function setDocument(view: EditorView, text: string) {
   const before = view.state.doc.toString();
   if (before === text) return;

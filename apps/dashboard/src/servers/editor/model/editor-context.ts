@@ -1,7 +1,7 @@
 import { createContext, useContext, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import type { FieldProblem } from '../../../api-types.ts';
 import { usePress } from '../../../ui/actions/press.ts';
-import { formatPath, isJsonEqual, type PathSegment, valueAt } from '../../config.ts';
+import { formatPath, getValueAt, isJsonEqual, type PathSegment } from '../../config.ts';
 import type { EditorState, EditorStore } from './editor-store.ts';
 
 /** Properties of an editor that do not change while the user types. */
@@ -29,7 +29,7 @@ export function useEditorState<Selected>(selector: (state: EditorState) => Selec
 }
 
 export function useValue(path: readonly PathSegment[]): unknown {
-  return useEditorState(({ config }) => valueAt(config, path));
+  return useEditorState(({ config }) => getValueAt(config, path));
 }
 
 /** Returns true if there are unsaved changes. */
@@ -40,25 +40,26 @@ export function useIsChanged(): boolean {
 }
 
 /** Returns the element ID of a field, which the problem list links to. */
-export function fieldId(path: string): string {
+export function getFieldId(path: string): string {
   return `field-${path}`;
 }
 
-/** Returns the messages at a path. If `isDeep`, includes messages below it, prefixed with the inner path. */
-export function messagesAt(list: readonly FieldProblem[], at: string, isDeep: boolean): string[] {
+/** Returns the messages at a path. With `isDeep`, also those of inner fields, each with its inner path. */
+export function getMessages(list: readonly FieldProblem[], outerPath: string, isDeep: boolean): string[] {
   return list.flatMap(({ path, message }) => {
-    if (path === at) return [message];
-    if (!isDeep || !path.startsWith(at) || !/^[.[]/.test(path.slice(at.length))) return [];
-    return [`“${path.slice(at.length).replace(/^\./, '')}”: ${message}`];
+    if (path === outerPath) return [message];
+    const innerPath = path.slice(outerPath.length);
+    if (!isDeep || !path.startsWith(outerPath) || !/^[.[]/.test(innerPath)) return [];
+    return [`“${innerPath.replace(/^\./, '')}”: ${message}`];
   });
 }
 
 /** Returns the problems and warnings at a path of the configuration. */
 export function useMessages(path: readonly PathSegment[], isDeep = false) {
-  const at = formatPath(path);
+  const fieldPath = formatPath(path);
   return useEditorState(({ problems, warnings, isRevealed, touched }) => ({
-    errors: isRevealed || touched.has(at) ? messagesAt(problems, at, isDeep) : [],
-    warnings: messagesAt(warnings, at, isDeep),
+    errors: isRevealed || touched.has(fieldPath) ? getMessages(problems, fieldPath, isDeep) : [],
+    warnings: getMessages(warnings, fieldPath, isDeep),
   }));
 }
 
@@ -78,28 +79,28 @@ export type Edited = {
 export function useField(path: readonly PathSegment[], isDeep = false): Edited {
   const { store, isReadOnly } = useEditor();
   const { beforeClick } = usePress();
-  const at = formatPath(path);
+  const fieldPath = formatPath(path);
   return {
     ...useMessages(path, isDeep),
-    path: at,
-    id: fieldId(at),
+    path: fieldPath,
+    id: getFieldId(fieldPath),
     value: useValue(path),
     set: (value) => store.set(path, value),
-    touch: () => beforeClick(() => store.touch(at)),
+    touch: () => beforeClick(() => store.touch(fieldPath)),
     isReadOnly,
   };
 }
 
-/** State for input that the configuration cannot hold yet. It is dropped when the edit restarts. */
+/** State for unfinished input, which the configuration cannot hold yet. It is dropped when the edit restarts. */
 export function useDraft<Draft>() {
-  const restarts = useEditorState((state) => state.restartCount);
-  const [draftState, setDraftState] = useState<{ draft: Draft | undefined; restart: number }>();
-  const setDraft = (draft: Draft | undefined) => setDraftState({ draft, restart: restarts });
-  return [draftState?.restart === restarts ? draftState.draft : undefined, setDraft] as const;
+  const restartCount = useEditorState((state) => state.restartCount);
+  const [draftState, setDraftState] = useState<{ draft: Draft | undefined; restartCount: number }>();
+  const setDraft = (draft: Draft | undefined) => setDraftState({ draft, restartCount });
+  return [draftState?.restartCount === restartCount ? draftState.draft : undefined, setDraft] as const;
 }
 
-/** Prevents saving while a field has input that the configuration cannot hold. */
-export function useBlockSaving(path: string, message: string | undefined): void {
+/** Prevents saving while a field has unfinished input. `message` is the reason. */
+export function useSaveBlock(path: string, message: string | undefined): void {
   const { store } = useEditor();
   useEffect(() => {
     if (message === undefined) return;

@@ -30,18 +30,18 @@ export type EditorState = Sources & {
 /** Store shared by the form and the JSON view. Each component subscribes only to what it shows. */
 export type EditorStore = ReturnType<typeof createEditorStore>;
 
-type EditorInit = { initial: Config; changed?: Config | undefined; isNew?: boolean; startsEmpty?: boolean };
+/** Start of an edit. `edited` has changes from another page; `startsEmpty` starts with empty JSON text. */
+type EditorInit = { initial: Config; edited?: Config | undefined; isNew?: boolean; startsEmpty?: boolean };
 
-/** Returns the initial state of an edit of a stored or new server. */
 function createInitialState({
   initial,
-  changed = initial,
+  edited = initial,
   isNew = false,
   startsEmpty = false,
 }: EditorInit): EditorState {
   return {
     initial,
-    config: changed,
+    config: edited,
     draft: startsEmpty ? '' : undefined,
     draftProblem: undefined,
     revision: 0,
@@ -89,8 +89,8 @@ export function createEditorStore(init: EditorInit) {
     },
     set: (path: readonly PathSegment[], value: unknown) => {
       const next = withConfig(withValue(state.config, path, value) as Config);
-      const isListed = path.length === 1 && path[0] === 'tools' && !hasSameTools(state.config, next.config);
-      update(isListed ? next : { ...next, listRevision: state.listRevision });
+      const hasListChanged = path.length === 1 && path[0] === 'tools' && !hasSameTools(state.config, next.config);
+      update(hasListChanged ? next : { ...next, listRevision: state.listRevision });
     },
     setText: (draft: string) => {
       const result = parseConfig(draft);
@@ -98,6 +98,7 @@ export function createEditorStore(init: EditorInit) {
         'config' in result ? { ...withConfig(result.config), draft } : { draft, draftProblem: result.problem };
       update({ ...next, isRevealed: true });
     },
+    /** Shows the formatted configuration instead of the edited text, unless the text is empty or cannot be parsed. */
     settleText: () => {
       if (!state.draftProblem && state.draft?.trim() !== '') update({ draft: undefined });
     },
@@ -110,10 +111,9 @@ export function createEditorStore(init: EditorInit) {
         initial: stored,
         ...(!state.draftProblem && isJsonEqual(state.config, sentConfig) && withConfig(stored)),
       }),
-    /** Applies the service's verdict. */
     applyVerdict: (verdictState: Pick<EditorState, 'lastCheck' | 'rejection' | 'mayBeTaken' | 'isStale'>) =>
       update(verdictState),
-    /** Marks a field as holding a value that cannot be stored, such as unfinished JSON. Undefined clears the mark. */
+    /** Records why a field's input cannot be stored, such as unfinished JSON. Undefined clears the message. */
     setBlock: (path: string, message: string | undefined) => {
       const blocks = new Map(state.blocks);
       if (message === undefined) blocks.delete(path);

@@ -4,7 +4,7 @@ import { type Config, isJsonEqual } from '../../config.ts';
 /** Problems or warnings of a configuration, which may be older than the current one. */
 type FindingList = { config: Config; list: readonly FieldProblem[] };
 
-/** Problem or warning. It is pending while it is unknown whether it still applies. */
+/** Problem or warning. A pending one may no longer apply. */
 export type Finding = { path: string; message: string; isPending?: true };
 
 /** Sources of problems and warnings. */
@@ -14,7 +14,7 @@ export type Sources = {
   fixedSlug: unknown;
   /** Last verdict of the service, with the configuration that was checked. */
   lastCheck: { config: Config; verdict: Verdict } | undefined;
-  /** Problems for which the last save was rejected. */
+  /** Problems that the last save was rejected for. */
   rejection: FindingList | undefined;
   /** False while a new server is being saved, because it takes the slug itself. */
   mayBeTaken: boolean;
@@ -34,7 +34,7 @@ export function getFindings({ config, fixedSlug, lastCheck, rejection, mayBeTake
     });
   const fromLastCheck = (list: readonly FieldProblem[] = []) => (lastCheck ? [{ config: lastCheck.config, list }] : []);
   const slugTakenMessage = mayBeTaken ? lastCheck?.verdict.slug_taken : undefined;
-  const problems = currentFindings(
+  const problems = getCurrentFindings(
     [
       ...(rejection ? [rejection] : []),
       ...fromLastCheck(lastCheck?.verdict.problems),
@@ -43,11 +43,11 @@ export function getFindings({ config, fixedSlug, lastCheck, rejection, mayBeTake
     config,
   );
   return {
-    problems: uniqueFindings([
+    problems: removeDuplicates([
       ...blockFindings,
       ...problems.filter(({ path }) => !hasSlugChanged || path !== 'slug'),
     ]) as readonly Finding[],
-    warnings: currentFindings(fromLastCheck(lastCheck?.verdict.warnings), config) as readonly Finding[],
+    warnings: getCurrentFindings(fromLastCheck(lastCheck?.verdict.warnings), config) as readonly Finding[],
     isBlocked: blockFindings.length > 0,
   };
 }
@@ -55,12 +55,11 @@ export function getFindings({ config, fixedSlug, lastCheck, rejection, mayBeTake
 /** Message of a pending finding. */
 export const recheckingMessage = 'is being rechecked';
 
+/** Fields whose problems depend on nothing else. */
 const independentFields = ['name', 'slug', 'description'] as const;
 type ConfigSection = (typeof independentFields)[number] | 'rest';
 
-/**
- * Returns the section of the configuration that a problem is about. Problems of a section depend only on that section.
- */
+/** Returns the section of the configuration that a problem depends on. */
 function getSection(path: string): ConfigSection {
   return independentFields.find((field) => field === path) ?? 'rest';
 }
@@ -73,23 +72,23 @@ function isSameSection(section: ConfigSection, a: Config, b: Config): boolean {
 }
 
 /**
- * Returns the findings that apply to the current configuration. Findings of a section that has changed since are
- * replaced by pending ones, which keep the layout stable until the next verdict.
+ * Returns the findings that apply to the current configuration. Findings of a section that has changed since they were
+ * made are replaced by pending ones, which keep the layout stable until the next verdict.
  */
-function currentFindings(all: readonly FindingList[], config: Config): Finding[] {
+function getCurrentFindings(findingLists: readonly FindingList[], config: Config): Finding[] {
   const sections: ConfigSection[] = [...independentFields, 'rest'];
   return sections.flatMap((section) => {
-    const candidates = all.map(({ config: lastCheck, list }) => ({
-      isCurrent: isSameSection(section, lastCheck, config),
-      list: list.filter(({ path }) => getSection(path) === section),
+    const candidates = findingLists.map((findings) => ({
+      isCurrent: isSameSection(section, findings.config, config),
+      list: findings.list.filter(({ path }) => getSection(path) === section),
     }));
     const current = candidates.filter(({ isCurrent }) => isCurrent);
-    if (current.length > 0) return uniqueFindings(current.flatMap(({ list }) => list));
+    if (current.length > 0) return removeDuplicates(current.flatMap(({ list }) => list));
     const paths = new Set(candidates.at(-1)?.list.map(({ path }) => path));
     return [...paths].map((path): Finding => ({ path, message: recheckingMessage, isPending: true }));
   });
 }
 
-function uniqueFindings(list: readonly Finding[]): Finding[] {
+function removeDuplicates(list: readonly Finding[]): Finding[] {
   return [...new Map(list.map((finding) => [JSON.stringify([finding.path, finding.message]), finding])).values()];
 }

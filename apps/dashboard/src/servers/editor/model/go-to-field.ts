@@ -1,4 +1,4 @@
-import { fieldId } from './editor-context.ts';
+import { getFieldId } from './editor-context.ts';
 
 declare global {
   interface WindowEventMap {
@@ -11,7 +11,7 @@ declare global {
   }
 }
 
-/** Sections of the editor that are tabs of a stored server. */
+/** Tabs of the editor of a stored server. */
 export type EditorTab = 'tools' | 'settings';
 
 /** Returns the tab with the field at a path. */
@@ -23,6 +23,7 @@ export function getTab(path: string): EditorTab {
 export function goToField(path: string): void {
   dispatchEvent(new CustomEvent('toolhost:open-part', { detail: path }));
   const index = /^tools\[(\d+)\]/.exec(path)?.[1];
+  // Waits until the tab is rendered, and then until the tool is.
   requestAnimationFrame(() => {
     if (index !== undefined) dispatchEvent(new CustomEvent('toolhost:open-tool', { detail: Number(index) }));
     requestAnimationFrame(() => focusWhenVisible(path, maxFrames));
@@ -34,7 +35,7 @@ const maxFrames = 60;
 
 function focusWhenVisible(path: string, frames: number): void {
   requestAnimationFrame(() => {
-    const field = nearestField(path);
+    const field = findNearestField(path);
     if (field?.checkVisibility() === false && frames > 0) return focusWhenVisible(path, frames - 1);
     if (!field) return void dispatchEvent(new CustomEvent('toolhost:select-json', { detail: path }));
     field.scrollIntoView({ block: 'center' });
@@ -42,9 +43,10 @@ function focusWhenVisible(path: string, frames: number): void {
   });
 }
 
-function nearestField(path: string): HTMLElement | undefined {
+function findNearestField(path: string): HTMLElement | undefined {
+  // Removes the last segment of the path: `.name` or `[0]`.
   for (let outer = path; outer !== ''; outer = outer.replace(/(\.|^)[^.[\]]*$|\[\d+\]$/, '')) {
-    const field = document.getElementById(fieldId(outer));
+    const field = document.getElementById(getFieldId(outer));
     if (field) return field;
   }
   return undefined;

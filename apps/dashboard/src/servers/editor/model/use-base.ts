@@ -7,13 +7,13 @@ import { isEqual } from '../../../ui/actions/form-errors.ts';
 import { type Config, isObject } from '../../config.ts';
 import { createEditorStore } from './editor-store.ts';
 
-/** Edit of a stored server and its base version, which changes only when the editor requests it. */
+/** Edit of a stored server, and the version that the edit is based on. */
 export type Base = ReturnType<typeof useBase>;
 
-export function useBase({ server, config: stored }: ServerDetail, changed: Config | undefined) {
+export function useBase({ server, config: stored }: ServerDetail, edited: Config | undefined) {
   const client = useQueryClient();
   const { slug } = server;
-  const [store] = useState(() => createEditorStore({ initial: stored, changed }));
+  const [store] = useState(() => createEditorStore({ initial: stored, edited }));
   const [version, setVersion] = useState(server.version);
   const fetchLatest = async () => {
     const queryFn = () => api('getMcpServer', { slug });
@@ -24,7 +24,7 @@ export function useBase({ server, config: stored }: ServerDetail, changed: Confi
   return {
     store,
     version,
-    /** Continues from the stored version. */
+    /** Continues from the version that was just stored. */
     saved: async (sentConfig: Config) => store.saved(sentConfig, await fetchLatest()),
     /** Restarts from the latest version. The current edit is merged into it or discarded. */
     rebase: async (shouldKeepEdits: boolean) => {

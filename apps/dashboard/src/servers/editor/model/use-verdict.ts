@@ -11,23 +11,23 @@ export type Saving = UseMutationResult<StoredServer, Error, Config>;
 /** Validates the current configuration with the service after 300 ms without input. */
 export function useVerdict({ error, variables, isPending, isSuccess }: Saving): void {
   const { store, isNew } = useEditor();
-  const current = useEditorState(({ config, revision }) => ({ config, changes: revision }));
+  const current = useEditorState(({ config, revision }) => ({ config, revision }));
   const [settled] = useDebouncedValue(current, 300);
-  // The change counter identifies a configuration. Hashing a long configuration on every keystroke would be slow.
+  // The revision identifies the configuration, because hashing a long one on every keystroke would be slow.
   const editor = useId();
   const { data: lastCheck, isFetching } = useQuery({
-    queryKey: ['verdict', editor, settled.changes],
+    queryKey: ['verdict', editor, settled.revision],
     queryFn: async ({ signal }) => ({
       config: settled.config,
       verdict: await api('checkMcpServer', asInput(settled.config), { signal }),
     }),
     placeholderData: keepPreviousData,
-    // Otherwise each response is compared with the previous one, tool by tool.
+    // Structural sharing would compare each response with the previous one, tool by tool.
     structuralSharing: false,
     staleTime: 60_000,
     gcTime: 0,
   });
-  const isStale = current.changes !== settled.changes || isFetching;
+  const isStale = current.revision !== settled.revision || isFetching;
   const mayBeTaken = isNew && !isPending && !isSuccess;
   useLayoutEffect(() => {
     const rejection =

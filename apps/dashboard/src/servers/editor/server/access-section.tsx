@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../api-types.ts';
 import { Section } from '../../../ui/section.tsx';
 import { asText, type Config, getCredentialNames, isObject } from '../../config.ts';
 import { useEditor, useValue } from '../model/editor-context.ts';
-import { CredentialList, isStoredCredential, withoutCredential } from './authentication-fields.tsx';
+import { CredentialList, isStoredCredential, removeCredential } from './authentication-fields.tsx';
 import { OAuthFields } from './oauth-fields.tsx';
 
 type Kind = 'none' | 'stored' | 'forwarded' | 'login';
@@ -46,7 +46,7 @@ export function AccessSection() {
     const emptyLogin = { authorization_url: '', token_url: '', client_id: '', scopes: [] };
     set(['oauth'], next === 'login' ? emptyLogin : undefined);
     if (next === 'none') set(['authentication'], undefined);
-    else if (next !== 'stored') set(['authentication'], withoutCredential(current));
+    else if (next !== 'stored') set(['authentication'], removeCredential(current));
     else if (!isStoredCredential(current) || kind === 'login')
       set(['authentication'], { ...current, token: asText(current.token) || '{{SERVICE_KEY}}' });
   };
@@ -72,13 +72,13 @@ export function AccessSection() {
           </Stack>
         </Radio.Group>
         {kind === 'login' && <OAuthFields />}
-        {kind !== 'none' && <CredentialList at={['authentication']} isStored={kind === 'stored'} />}
+        {kind !== 'none' && <CredentialList path={['authentication']} isStored={kind === 'stored'} />}
         {getCredentialNames({ credentials }).map((name) => (
           <Box key={name}>
             <Text size="sm" fw={600} mb={4}>
               Credential {name}, for tools that use it
             </Text>
-            <CredentialList at={['credentials', name]} isStored />
+            <CredentialList path={['credentials', name]} isStored />
           </Box>
         ))}
       </Stack>

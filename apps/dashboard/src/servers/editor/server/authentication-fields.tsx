@@ -47,80 +47,87 @@ type Kind = {
   /** Field for the location in the request. */
   location?: FieldDeclaration;
   /** Fields of a credential that is more than a token. */
-  own?: readonly FieldDeclaration[];
+  fields?: readonly FieldDeclaration[];
   /** Initial values of a new credential. */
-  begin?: JsonObject;
+  initial?: JsonObject;
 };
 
-/** Credential types. */
 const kinds: readonly Kind[] = [
   { value: 'Bearer', label: 'Bearer – Authorization: Bearer TOKEN', location: header },
   { value: 'ApiKey', label: 'API key – plain token in a header', location: header },
   { value: 'Basic', label: 'Basic – Authorization: Basic TOKEN', location: header },
   { value: 'QueryParam', label: 'Query parameter', location: queryKey },
-  { value: 'Cookie', label: 'Cookie', location: cookie, begin: { cookie: '' } },
+  { value: 'Cookie', label: 'Cookie', location: cookie, initial: { cookie: '' } },
   {
-    ...{ value: 'ClientCredentials', label: 'Client credentials – a token from a token endpoint' },
-    ...{ location: header, own: clientFields, begin: newClient },
+    value: 'ClientCredentials',
+    label: 'Client credentials – a token from a token endpoint',
+    location: header,
+    fields: clientFields,
+    initial: newClient,
   },
-  { value: 'AwsSigV4', label: 'AWS signature (Version 4)', own: signatureFields, begin: newSignature },
+  { value: 'AwsSigV4', label: 'AWS signature (Version 4)', fields: signatureFields, initial: newSignature },
 ];
 
-const getOwnFields = (type: unknown) => kinds.find(({ value }) => value === type)?.own;
+const getFields = (type: unknown) => kinds.find(({ value }) => value === type)?.fields;
 
 /** Returns true for a stored credential, false for the token of a caller or login. */
 export function isStoredCredential(credential: unknown): boolean {
   if (!isObject(credential)) return false;
   return (
-    getOwnFields(credential.type) !== undefined ||
+    getFields(credential.type) !== undefined ||
     ['token', 'user', 'password'].some((name) => credential[name] !== undefined)
   );
 }
 
-/** Returns how a token is sent, without the token. Falls back to Bearer for types with their own credential. */
-export function withoutCredential(credential: JsonObject): JsonObject {
-  if (getOwnFields(credential.type) || credential.type === undefined) return { type: 'Bearer' };
+/** Removes the token or the user and password. A type that is more than a token becomes Bearer. */
+export function removeCredential(credential: JsonObject): JsonObject {
+  if (getFields(credential.type) || credential.type === undefined) return { type: 'Bearer' };
   const { token: _token, user: _user, password: _password, ...rest } = credential;
   return rest;
 }
 
-/** Credentials at `at` that the API receives: one, or several in different locations. */
-export function CredentialList({ at, isStored }: { at: readonly PathSegment[]; isStored: boolean }) {
+/** Credentials that the API receives: one, or several in different locations. */
+export function CredentialList({ path, isStored }: { path: readonly PathSegment[]; isStored: boolean }) {
   const { set } = useEditor();
-  const authentication = useValue(at);
+  const authentication = useValue(path);
   const isList = Array.isArray(authentication);
-  const all: unknown[] = isList ? authentication : [authentication];
+  const items: unknown[] = isList ? authentication : [authentication];
   const secondCredential = { type: 'ApiKey', header: 'X-Second-Key', token: '{{SECOND_KEY}}' };
   return (
     <Stack gap="md">
-      {all.map((credential, index) => (
+      {items.map((credential, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a credential has no identity but its index
         <Box key={index}>
-          {all.length > 1 && (
+          {items.length > 1 && (
             <Group justify="space-between" mb={4}>
               <Text size="sm" fw={600}>
                 Credential {index + 1}
               </Text>
-              <IconButton label={`Remove credential ${index + 1}`} onClick={() => set(at, all.toSpliced(index, 1))} />
+              <IconButton
+                label={`Remove credential ${index + 1}`}
+                onClick={() => set(path, items.toSpliced(index, 1))}
+              />
             </Group>
           )}
-          <CredentialFields path={isList ? [...at, index] : at} isStored={isStored || isStoredCredential(credential)} />
+          <CredentialFields
+            path={isList ? [...path, index] : path}
+            isStored={isStored || isStoredCredential(credential)}
+          />
         </Box>
       ))}
-      {authentication !== undefined && all.length < maxCredentials && (
-        <AddButton onClick={() => set(at, [...all, secondCredential])}>Add credential</AddButton>
+      {authentication !== undefined && items.length < maxCredentials && (
+        <AddButton onClick={() => set(path, [...items, secondCredential])}>Add credential</AddButton>
       )}
     </Stack>
   );
 }
 
-/** Fields of one credential. */
 function CredentialFields({ path, isStored }: { path: readonly PathSegment[]; isStored: boolean }) {
   const { set } = useEditor();
   const type = useField([...path, 'type']);
   const value = useValue(path);
   const credential = isObject(value) ? value : {};
-  const choices = kinds.filter(({ own }) => isStored || !own);
+  const choices = kinds.filter(({ fields }) => isStored || !fields);
   const kind = kinds.find((candidate) => candidate.value === credential.type) ?? kinds[0];
   const changeKind = (next: unknown) =>
     set(path, convertCredential(kinds.find((candidate) => candidate.value === next) ?? kinds[0], credential, isStored));
@@ -137,13 +144,13 @@ function CredentialFields({ path, isStored }: { path: readonly PathSegment[]; is
 
 /** Returns the fields for stored values. Basic takes a token, or a user and password. */
 function getSecretFields(kind: Kind | undefined, { token, user, password }: JsonObject): readonly FieldDeclaration[] {
-  if (kind?.own) return kind.own;
+  if (kind?.fields) return kind.fields;
   const isBasic = kind?.value === 'Basic';
   const isPair = user !== undefined || password !== undefined;
-  const isRequired = { isRequired: isPair, isMono: true };
+  const pairOptions = { isRequired: isPair, isMono: true };
   const pair = [
-    text('user', 'User', 'Plain text, or a secret as {{NAME}}.', isRequired),
-    text('password', 'Password', secretHint, isRequired),
+    text('user', 'User', 'Plain text, or a secret as {{NAME}}.', pairOptions),
+    text('password', 'Password', secretHint, pairOptions),
   ];
   const single = [text('token', 'Credential', secretHint, { isRequired: !isBasic, isMono: true })];
   return [...(isBasic && (isPair || !asText(token)) ? pair : []), ...(isPair ? [] : single)];
@@ -152,10 +159,10 @@ function getSecretFields(kind: Kind | undefined, { token, user, password }: Json
 /** Converts a credential to another type. Keeps shared fields and adds required ones. */
 function convertCredential(kind: Kind | undefined, previous: JsonObject, isStored: boolean): JsonObject {
   const type = kind?.value;
-  if (kind?.own) return { type, ...kind.begin };
+  if (kind?.fields) return { type, ...kind.initial };
   return {
     type,
-    ...kind?.begin,
+    ...kind?.initial,
     ...(previous.header !== undefined && kind?.location === header && { header: previous.header }),
     ...(isStored && { token: asText(previous.token) || '{{SERVICE_KEY}}' }),
   };

@@ -1,6 +1,6 @@
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { Section } from '../../../ui/section.tsx';
-import { valueAt, withValue } from '../../config.ts';
+import { getValueAt, withValue } from '../../config.ts';
 import { Field } from '../fields.tsx';
 import { useEditorState } from '../model/editor-context.ts';
 import { Cell, HeadersEditor, NamedRows } from '../named-rows.tsx';
@@ -53,7 +53,7 @@ function VariablesEditor() {
             row={row}
             label={`Value of variable ${row.index + 1}`}
             placeholder="staging"
-            value={valueAt(row.value, ['value'])}
+            value={getValueAt(row.value, ['value'])}
             isMono
             onChange={(value) => row.change(withValue(row.value, ['value'], value))}
           />
@@ -61,7 +61,7 @@ function VariablesEditor() {
             row={row}
             label={`Description of variable ${row.index + 1}`}
             placeholder="Purpose"
-            value={valueAt(row.value, ['description'])}
+            value={getValueAt(row.value, ['description'])}
             onChange={(text) => row.change(withValue(row.value, ['description'], text || undefined))}
           />
         </>

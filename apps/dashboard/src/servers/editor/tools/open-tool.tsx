@@ -4,7 +4,7 @@ import type { Ref } from 'react';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { asText } from '../../config.ts';
 import { IconButton } from '../edit-buttons.tsx';
-import { fieldId, useEditor, useValue } from '../model/editor-context.ts';
+import { getFieldId, useEditor, useValue } from '../model/editor-context.ts';
 import { ToolForm } from './tool-form.tsx';
 
 type Props = {
@@ -12,20 +12,19 @@ type Props = {
   index: number | undefined;
   count: number;
   /** Receives the container for the save bar. */
-  bar: Ref<HTMLDivElement>;
+  saveBarRef: Ref<HTMLDivElement>;
   move: (from: number, to: number) => void;
   duplicate: (index: number) => void;
   remove: (index: number) => void;
   close: () => void;
 };
 
-/** Returns the display name of a tool. */
 export function getToolName(name: unknown, index: number): string {
   return toVisible(asText(name)) || `Tool ${index + 1}`;
 }
 
 /** The tool being edited: in a drawer for a stored server, inline for a new one. */
-export function OpenTool({ index, count, bar, close, ...actions }: Props) {
+export function OpenTool({ index, count, saveBarRef, close, ...actions }: Props) {
   const { isNew } = useEditor();
   const isOpen = index !== undefined && index < count;
   if (isNew) {
@@ -58,7 +57,7 @@ export function OpenTool({ index, count, bar, close, ...actions }: Props) {
             </Drawer.Header>
             <Drawer.Body key={index}>
               <ToolForm index={index} />
-              <div ref={bar} className="th-drawer-bar" />
+              <div ref={saveBarRef} className="th-drawer-bar" />
             </Drawer.Body>
           </>
         )}
@@ -76,7 +75,7 @@ function Heading({ index }: { index: number }) {
       component={isNew ? 'h3' : 'div'}
       className="th-mono"
       size="h5"
-      id={fieldId(`tools[${index}]`)}
+      id={getFieldId(`tools[${index}]`)}
       tabIndex={-1}
       data-autofocus
     >
@@ -85,7 +84,7 @@ function Heading({ index }: { index: number }) {
   );
 }
 
-type ToolActionsProps = Omit<Props, 'index' | 'bar' | 'close'> & { index: number };
+type ToolActionsProps = Omit<Props, 'index' | 'saveBarRef' | 'close'> & { index: number };
 
 function ToolActions({ index, count, move, duplicate, remove }: ToolActionsProps) {
   const name = getToolName(useValue(['tools', index, 'name']), index);

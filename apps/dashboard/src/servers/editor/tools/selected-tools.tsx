@@ -3,7 +3,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { useState } from 'react';
 import type { JsonObject } from '../../../api-types.ts';
 import { toVisible } from '../../../ui/text/visible.ts';
-import { asList, asText, getTools, getViews, isObject, valueAt, withValue } from '../../config.ts';
+import { asList, asText, getTools, getValueAt, getViews, isObject, withValue } from '../../config.ts';
 import { useEditor } from '../model/editor-context.ts';
 
 type Props = { indexes: ReadonlySet<number>; onClear: () => void };
@@ -14,10 +14,10 @@ const buttonProps = { size: 'compact-sm', variant: 'default' } as const;
 export function SelectedTools({ indexes, onClear }: Props) {
   const { store } = useEditor();
   const getCurrentTools = () => getTools(store.getState().config);
-  const updateEach = (name: string, next: (tool: JsonObject) => unknown) => {
-    const update = (tool: JsonObject) => withValue(tool, [name], next(tool));
-    const all = getCurrentTools().map((tool, index) => (indexes.has(index) ? update(tool) : tool));
-    store.set(['tools'], all);
+  const updateEach = (name: string, getNext: (tool: JsonObject) => unknown) => {
+    const update = (tool: JsonObject) => withValue(tool, [name], getNext(tool));
+    const tools = getCurrentTools().map((tool, index) => (indexes.has(index) ? update(tool) : tool));
+    store.set(['tools'], tools);
   };
   const remove = () => {
     const remaining = getCurrentTools().filter((_, index) => !indexes.has(index));
@@ -26,12 +26,12 @@ export function SelectedTools({ indexes, onClear }: Props) {
   };
   const addToView = (view: string) => {
     const path = ['views', view, 'tools'];
-    const before = asList(valueAt(store.getState().config, path));
-    const existing = new Set(before.map((entry) => (isObject(entry) ? entry.name : entry)));
+    const entries = asList(getValueAt(store.getState().config, path));
+    const existing = new Set(entries.map((entry) => (isObject(entry) ? entry.name : entry)));
     const names = getCurrentTools().flatMap(({ name }, index) =>
       indexes.has(index) && !existing.has(name) ? [name] : [],
     );
-    store.set(path, [...before, ...names]);
+    store.set(path, [...entries, ...names]);
   };
   return (
     <Group gap={6} mb="xs" role="group" aria-label="Selected tools">

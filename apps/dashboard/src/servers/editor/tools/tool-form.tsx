@@ -10,8 +10,8 @@ import { HeadersEditor } from '../named-rows.tsx';
 
 const { text, long, number, list, choice, check, json } = declareField;
 const methods = (allowedValues['tools.*.method'] ?? []).map((value) => ({ value, label: value }));
-const digits = new Intl.NumberFormat('en');
-const getDefaultHint = (value: number) => ({ placeholder: digits.format(value) });
+const numberFormat = new Intl.NumberFormat('en');
+const getDefaultPlaceholder = (value: number) => ({ placeholder: numberFormat.format(value) });
 const required = { isRequired: true, isMono: true };
 const enterHint = { placeholder: 'Press Enter after each' };
 const arrayFormats = [
@@ -43,16 +43,16 @@ const responseFields = [
 const bodyHint = 'json, form, multipart, or the argument that is the body.';
 const limitHint = { placeholder: 'Server default' };
 const redirectHint = { placeholder: 'Return an error with the target' };
-const createAnnotationField = (at: string, label: string) =>
-  choice(['annotations', at], label, '', yesOrNo, { placeholder: 'Derived from method' });
+const createAnnotationField = (name: string, label: string) =>
+  choice(['annotations', name], label, '', yesOrNo, { placeholder: 'Derived from method' });
 
 const advancedFields = [
   text('title', 'Title', 'Name shown to people.'),
   number(
     'timeout_ms',
     'Timeout, ms',
-    `Up to ${digits.format(bounds.timeoutMs.max)}.`,
-    getDefaultHint(bounds.timeoutMs.default),
+    `Up to ${numberFormat.format(bounds.timeoutMs.max)}.`,
+    getDefaultPlaceholder(bounds.timeoutMs.default),
   ),
   text('body', 'Body', bodyHint, { placeholder: 'json', isMono: true }),
   choice('array_format', 'Array format', 'Format of lists in the query.', arrayFormats, { placeholder: 'a=1&a=2' }),
@@ -60,7 +60,7 @@ const advancedFields = [
     'response_limit_bytes',
     'Max response bytes',
     'A larger response is an error.',
-    getDefaultHint(bounds.responseBytes.default),
+    getDefaultPlaceholder(bounds.responseBytes.default),
   ),
   number('max_response_tokens', 'Max response tokens', 'Agents read the remainder with read_more.', limitHint),
   list('response_headers', 'Response headers', 'Headers to return to the agent, such as Link or ETag.', enterHint),
@@ -78,7 +78,6 @@ const schemaFields = [
   json('output_schema', 'Output schema', 'JSON Schema of the structured result.'),
 ];
 
-/** Form for a tool and its HTTP request. */
 export function ToolForm({ index }: { index: number }) {
   const path = ['tools', index];
   const names = getCredentialNames({ credentials: useValue(['credentials']) });

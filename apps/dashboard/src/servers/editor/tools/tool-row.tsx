@@ -4,7 +4,7 @@ import { type DragEvent, useState } from 'react';
 import type { FieldProblem, ToolFigures } from '../../../api-types.ts';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { asList, asText, isDisabled, isObject } from '../../config.ts';
-import { fieldId, useEditor, useEditorState, useValue } from '../model/editor-context.ts';
+import { getFieldId, useEditor, useEditorState, useValue } from '../model/editor-context.ts';
 import { goToField } from '../model/go-to-field.ts';
 import { getToolName } from './open-tool.tsx';
 
@@ -17,7 +17,7 @@ type Props = {
   figures: ReadonlyMap<string, ToolFigures>;
   isSelected: boolean;
   onSelect: (isSelected: boolean) => void;
-  /** Undefined if the rows are sorted differently from the tools. */
+  /** Undefined if the rows cannot be dragged, because they are sorted by a figure. */
   onDrag: (() => void) | undefined;
   onDrop: () => void;
 };
@@ -32,9 +32,9 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
   const name = getToolName(tool.name, index);
   const isEnabled = !isDisabled(tool);
   const { tokens, calls, errors = 0 } = figures.get(asText(tool.name)) ?? {};
-  const handleDrag = (event: DragEvent, over: boolean) => {
+  const handleDrag = (event: DragEvent, isOver: boolean) => {
     event.preventDefault();
-    setDragOver(over);
+    setDragOver(isOver);
   };
   return (
     <tr
@@ -87,7 +87,7 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
       </td>
       <td>
         <Badge
-          color={isEnabled ? methodColor(asText(tool.method)) : 'gray'}
+          color={isEnabled ? getMethodColor(asText(tool.method)) : 'gray'}
           className="th-mono th-tool-method"
           miw={62}
         >
@@ -104,7 +104,7 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
       </td>
       <td>
         <Switch
-          id={fieldId(`tools[${index}].disabled`)}
+          id={getFieldId(`tools[${index}].disabled`)}
           aria-label={`Enable ${name}`}
           title={isEnabled ? 'Available to agents' : 'Hidden from agents'}
           checked={isEnabled}
@@ -117,15 +117,14 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
   );
 }
 
-function methodColor(method: string): string {
+function getMethodColor(method: string): string {
   if (method === 'GET') return 'accent';
   if (method === 'DELETE') return 'red';
   return method === '' ? 'gray' : 'green';
 }
 
-/** Number of problems or warnings of a tool. */
 function ProblemCount({ path }: { path: string }) {
-  const isWithin = (one: FieldProblem) => one.path.startsWith(path);
+  const isWithin = (problem: FieldProblem) => problem.path.startsWith(path);
   const [problems, warnings] = useEditorState((state) => [
     state.isRevealed || state.touched.has(path) ? state.problems.filter(isWithin).length : 0,
     state.warnings.filter(isWithin).length,

@@ -19,10 +19,10 @@ const minFilterCount = 9;
 
 type Figure = 'tokens' | 'calls' | 'errors';
 
-const figureColumns: readonly { by: Figure; label: string; tooltip: string }[] = [
-  { by: 'tokens', label: 'Tokens', tooltip: 'Estimated tokens of its definition in a conversation' },
-  { by: 'calls', label: 'Calls', tooltip: 'Calls in the last 24 hours' },
-  { by: 'errors', label: 'Failed', tooltip: 'Failed calls in the last 24 hours' },
+const figureColumns: readonly { name: Figure; label: string; tooltip: string }[] = [
+  { name: 'tokens', label: 'Tokens', tooltip: 'Estimated tokens of its definition in a conversation' },
+  { name: 'calls', label: 'Calls', tooltip: 'Calls in the last 24 hours' },
+  { name: 'errors', label: 'Failed', tooltip: 'Failed calls in the last 24 hours' },
 ];
 
 type Props = { count: number; open: number | undefined; onMove: (from: number, to: number) => void };
@@ -35,33 +35,33 @@ export function ToolTable({ count, open, onMove }: Props) {
   const figures = useFigures();
   const indexes = useVisibleIndexes(filter, sort, figures);
   const [selected, select] = useSelection();
-  const shown = indexes?.length ?? count;
-  const scroll = useRef<HTMLDivElement>(null);
-  const dragged = useRef<number>(undefined);
+  const shownCount = indexes?.length ?? count;
+  const scrollRef = useRef<HTMLDivElement>(null);
+  const draggedIndex = useRef<number>(undefined);
   const rows = useVirtualizer({
-    count: shown,
-    getScrollElement: () => scroll.current,
+    count: shownCount,
+    getScrollElement: () => scrollRef.current,
     estimateSize: () => rowHeight,
     overscan: 4,
     // Accounts for the sticky header, which is at most as tall as a row.
     scrollPaddingEnd: rowHeight,
     useFlushSync: false,
   });
-  const openRow = open === undefined ? -1 : indexes ? indexes.indexOf(open) : open;
+  const openRow = indexes && open !== undefined ? indexes.indexOf(open) : (open ?? -1);
   useEffect(() => {
     if (openRow >= 0) rows.scrollToIndex(openRow);
   }, [rows, openRow]);
   const visibleRows = rows.getVirtualItems();
   const toggleSelected = (index: number, isOn: boolean) =>
-    select([...selected].filter((one) => one !== index).concat(isOn ? index : []));
+    select([...selected].filter((selectedIndex) => selectedIndex !== index).concat(isOn ? index : []));
   return (
     <div>
-      {count >= minFilterCount && <Filter filter={filter} shown={shown} count={count} onChange={setFilter} />}
+      {count >= minFilterCount && <Filter filter={filter} shownCount={shownCount} count={count} onChange={setFilter} />}
       {selected.size > 0 && <SelectedTools indexes={selected} onClear={() => select([])} />}
-      <div ref={scroll} className="th-card th-tools">
-        <table aria-label="Tools" aria-rowcount={shown + 1} data-selects={!isReadOnly || undefined}>
+      <div ref={scrollRef} className="th-card th-tools">
+        <table aria-label="Tools" aria-rowcount={shownCount + 1} data-selects={!isReadOnly || undefined}>
           <Head
-            all={indexes ?? Array.from({ length: count }, (_, index) => index)}
+            indexes={indexes ?? Array.from({ length: count }, (_, index) => index)}
             selected={selected}
             onSelect={select}
             sort={sort}
@@ -72,7 +72,7 @@ export function ToolTable({ count, open, onMove }: Props) {
             {visibleRows.map(({ index: row }) => {
               const index = indexes?.[row] ?? row;
               const drag = () => {
-                dragged.current = index;
+                draggedIndex.current = index;
               };
               return (
                 <ToolRow
@@ -84,7 +84,7 @@ export function ToolTable({ count, open, onMove }: Props) {
                   isSelected={selected.has(index)}
                   onSelect={(isOn) => toggleSelected(index, isOn)}
                   onDrag={sort === undefined ? drag : undefined}
-                  onDrop={() => dragged.current !== undefined && onMove(dragged.current, index)}
+                  onDrop={() => draggedIndex.current !== undefined && onMove(draggedIndex.current, index)}
                 />
               );
             })}
@@ -110,24 +110,24 @@ const noSelection: ReadonlySet<number> = new Set();
 
 /** Returns the indexes of the selected tools. The selection is cleared when the list changes. */
 function useSelection() {
-  const listed = useEditorState((state) => state.listRevision);
-  const [selection, setSelection] = useState({ listed, indexes: noSelection });
-  const select = (next: readonly number[]) => setSelection({ listed, indexes: new Set(next) });
-  return [selection.listed === listed ? selection.indexes : noSelection, select] as const;
+  const listRevision = useEditorState((state) => state.listRevision);
+  const [selection, setSelection] = useState({ listRevision, indexes: noSelection });
+  const select = (next: readonly number[]) => setSelection({ listRevision, indexes: new Set(next) });
+  return [selection.listRevision === listRevision ? selection.indexes : noSelection, select] as const;
 }
 
 type HeadProps = {
   /** Indexes of the shown tools. */
-  all: readonly number[];
+  indexes: readonly number[];
   selected: ReadonlySet<number>;
   onSelect: (indexes: readonly number[]) => void;
   sort: Figure | undefined;
   onSort: (sort: Figure | undefined) => void;
 };
 
-function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
+function Head({ indexes, selected, onSelect, sort, onSort }: HeadProps) {
   const { isReadOnly } = useEditor();
-  const isAllSelected = all.length > 0 && all.every((index) => selected.has(index));
+  const isAllSelected = indexes.length > 0 && indexes.every((index) => selected.has(index));
   return (
     <thead>
       <tr aria-rowindex={1}>
@@ -138,7 +138,7 @@ function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
               aria-label="Select all shown tools"
               checked={isAllSelected}
               indeterminate={!isAllSelected && selected.size > 0}
-              onChange={() => onSelect(isAllSelected ? [] : all)}
+              onChange={() => onSelect(isAllSelected ? [] : indexes)}
             />
           </th>
         )}
@@ -146,11 +146,17 @@ function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
         <th scope="col" className="th-tools-method">
           Method
         </th>
-        {figureColumns.map(({ by, label, tooltip }) => (
-          <th key={by} scope="col" data-figure={by} aria-sort={sort === by ? 'descending' : 'none'} title={tooltip}>
-            <UnstyledButton onClick={() => onSort(sort === by ? undefined : by)}>
+        {figureColumns.map(({ name, label, tooltip }) => (
+          <th
+            key={name}
+            scope="col"
+            data-figure={name}
+            aria-sort={sort === name ? 'descending' : 'none'}
+            title={tooltip}
+          >
+            <UnstyledButton onClick={() => onSort(sort === name ? undefined : name)}>
               {label}
-              {sort === by && ' ↓'}
+              {sort === name && ' ↓'}
             </UnstyledButton>
           </th>
         ))}
@@ -165,10 +171,11 @@ function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
   );
 }
 
-type FilterProps = { filter: string; shown: number; count: number; onChange: (filter: string) => void };
+type FilterProps = { filter: string; shownCount: number; count: number; onChange: (filter: string) => void };
 
-function Filter({ filter, shown, count, onChange }: FilterProps) {
+function Filter({ filter, shownCount, count, onChange }: FilterProps) {
   const input = useRef<HTMLInputElement>(null);
+  const matchText = shownCount === 0 ? 'No matching tools' : `${shownCount} of ${count} tools`;
   useHotkeys([['/', () => input.current?.focus()]]);
   return (
     <Group gap="sm" mb="xs">
@@ -185,7 +192,7 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
         spellCheck={false}
       />
       <Text size="sm" c="dimmed" role="status">
-        {shown === count ? `${count} tools` : shown === 0 ? 'No matching tools' : `${shown} of ${count} tools`}
+        {shownCount === count ? `${count} tools` : matchText}
       </Text>
     </Group>
   );
@@ -193,15 +200,15 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
 
 type Figures = ReadonlyMap<string, ToolFigures>;
 
-const none: Figures = new Map();
+const noFigures: Figures = new Map();
 const toFiguresByName = ({ tools }: { tools: readonly ToolFigures[] }): Figures =>
-  new Map(tools.map((one) => [one.tool, one]));
+  new Map(tools.map((figures) => [figures.tool, figures]));
 
 /** Fetches tokens and the last 24 hours' calls of the stored tools. */
 function useFigures(): Figures {
   const { isNew } = useEditor();
   const slug = useEditorState(({ initial }) => asText(initial.slug));
-  const { data = none } = useQuery({
+  const { data = noFigures } = useQuery({
     queryKey: [...queryKeys.server(slug), 'figures'],
     queryFn: ({ signal }) => api('getToolActivity', { slug }, { signal }),
     select: toFiguresByName,
@@ -212,14 +219,14 @@ function useFigures(): Figures {
 }
 
 /**
- * Returns the indexes of tools that contain every word, sorted by a figure in descending order. Undefined means all
- * tools in their own order. A tool stays visible while it is edited, so the result changes only with the filter, the
- * sort order, or the list.
+ * Returns the indexes of tools that contain every word of the filter, in descending order of a figure. Undefined means
+ * all tools in their own order. A tool must stay visible while it is edited, so the result changes only with the filter,
+ * the sort order, the figures, or the list.
  */
 function useVisibleIndexes(filter: string, sort: Figure | undefined, figures: Figures): number[] | undefined {
   const { store } = useEditor();
-  const listed = useEditorState((state) => state.listRevision);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` signals when to read the tools again
+  const listRevision = useEditorState((state) => state.listRevision);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `listRevision` signals when to read the tools again
   return useMemo(() => {
     const terms = filter.toLowerCase().split(/\s+/).filter(Boolean);
     if (terms.length === 0 && sort === undefined) return undefined;
@@ -231,5 +238,5 @@ function useVisibleIndexes(filter: string, sort: Figure | undefined, figures: Fi
     if (sort === undefined) return matching;
     const getFigure = (index: number) => figures.get(asText(tools[index]?.name))?.[sort] ?? -1;
     return matching.sort((a, b) => getFigure(b) - getFigure(a) || a - b);
-  }, [filter, sort, figures, listed, store]);
+  }, [filter, sort, figures, listRevision, store]);
 }

@@ -6,10 +6,10 @@ import { useLocation, useNavigate, useSearchParams } from 'react-router';
 import type { JsonObject } from '../../../api-types.ts';
 import { Section } from '../../../ui/section.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
-import { asList, asText, getTools, newTool, valueAt } from '../../config.ts';
+import { asList, asText, getTools, getValueAt, newTool } from '../../config.ts';
 import { Errors, Warnings } from '../field-messages.tsx';
 import { declareField, Fields } from '../fields.tsx';
-import { fieldId, useEditor, useEditorState, useMessages } from '../model/editor-context.ts';
+import { getFieldId, useEditor, useEditorState, useMessages } from '../model/editor-context.ts';
 import { goToField } from '../model/go-to-field.ts';
 import { OpenTool } from './open-tool.tsx';
 import { ToolTable } from './tool-table.tsx';
@@ -27,7 +27,7 @@ const serverFields = [
 ];
 
 /** Tools in the order in which agents see them, and the tool that is open. */
-export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
+export function ToolsSection({ saveBarRef }: { saveBarRef: Ref<HTMLDivElement> }) {
   const { isReadOnly } = useEditor();
   const { count, open, add, ...changes } = useToolList();
   return (
@@ -42,7 +42,7 @@ export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
         )
       }
     >
-      <Stack gap="xs" id={fieldId('tools')} tabIndex={-1}>
+      <Stack gap="xs" id={getFieldId('tools')} tabIndex={-1}>
         {count === 0 ? (
           <Text size="sm" c="dimmed">
             No tools yet.
@@ -50,7 +50,7 @@ export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
         ) : (
           <ToolTable count={count} open={open} onMove={changes.move} />
         )}
-        <OpenTool index={open} count={count} bar={bar} {...changes} />
+        <OpenTool index={open} count={count} saveBarRef={saveBarRef} {...changes} />
         <TwoColumns>
           <Fields path={[]} fields={serverFields} />
         </TwoColumns>
@@ -78,7 +78,7 @@ function useOpenTool() {
   const { pathname, state } = useLocation();
   const [search] = useSearchParams();
   const urlName = search.get('tool');
-  const nameAt = (index: number) => asText(valueAt(store.getState().config, ['tools', index, 'name']));
+  const getNameAt = (index: number) => asText(getValueAt(store.getState().config, ['tools', index, 'name']));
   const findIndex = (name: string | null) => {
     const index = getTools(store.getState().config).findIndex((tool) => asText(tool.name) === name);
     return index < 0 ? undefined : index;
@@ -88,24 +88,24 @@ function useOpenTool() {
   if (lastUrlName !== urlName) {
     setLastUrlName(urlName);
     // If the open tool has this name, it stays open, even if another tool has the same name.
-    if (urlName === null || open === undefined || nameAt(open) !== urlName) setOpenIndex(findIndex(urlName));
+    if (urlName === null || open === undefined || getNameAt(open) !== urlName) setOpenIndex(findIndex(urlName));
   }
-  // True if the open tool has its own history entry above that of the list.
-  const isAbove = useRef((state as { isAbove?: boolean } | null)?.isAbove === true);
+  // True if the open tool has its own history entry, so that going back returns to the list.
+  const hasEntry = useRef((state as { hasEntry?: boolean } | null)?.hasEntry === true);
   const setOpen = (index: number) => {
     setOpenIndex(index);
-    const name = nameAt(index);
+    const name = getNameAt(index);
     if (isNew || name === urlName) return;
     const replace = open !== undefined || urlName !== null;
-    isAbove.current ||= !replace;
+    hasEntry.current ||= !replace;
     const address = `${pathname}?${new URLSearchParams({ tool: name })}`;
-    void navigate(address, { replace, state: { isAbove: isAbove.current }, preventScrollReset: true });
+    void navigate(address, { replace, state: { hasEntry: hasEntry.current }, preventScrollReset: true });
   };
   const close = () => {
     setOpenIndex(undefined);
-    if (isAbove.current) void navigate(-1);
+    if (hasEntry.current) void navigate(-1);
     else if (urlName !== null) void navigate(pathname, { replace: true, preventScrollReset: true });
-    isAbove.current = false;
+    hasEntry.current = false;
   };
   useWindowEvent('toolhost:open-tool', ({ detail }) => setOpen(detail));
   // Updates the URL when a renamed tool has been saved.
@@ -115,13 +115,13 @@ function useOpenTool() {
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: `stored` is the trigger
   useEffect(() => rename(), [stored]);
-  return { open, show: setOpenIndex, close };
+  return { open, setOpenIndex, close };
 }
 
 /** Returns the open tool and the operations on the tool list. */
 function useToolList() {
   const { store } = useEditor();
-  const { open, show: setOpenIndex, close } = useOpenTool();
+  const { open, setOpenIndex, close } = useOpenTool();
   const count = useEditorState(({ config }) => asList(config.tools).length);
   const getCurrentTools = () => getTools(store.getState().config);
   const setTools = (next: unknown[]) => store.set(['tools'], next);
@@ -134,7 +134,7 @@ function useToolList() {
       const tool = tools[from];
       if (tool === undefined || to < 0 || to >= tools.length || from === to) return;
       setTools(tools.toSpliced(from, 1).toSpliced(to, 0, tool));
-      setOpenIndex((index) => (index === undefined ? undefined : movedIndex(index, from, to)));
+      setOpenIndex((index) => (index === undefined ? undefined : getMovedIndex(index, from, to)));
     },
     add: () => {
       setTools([...getCurrentTools(), newTool]);
@@ -142,7 +142,7 @@ function useToolList() {
     },
     duplicate: (index: number) => {
       const tools = getCurrentTools();
-      setTools(tools.toSpliced(index + 1, 0, { ...tools[index], name: copyName(tools, index) }));
+      setTools(tools.toSpliced(index + 1, 0, { ...tools[index], name: createCopyName(tools, index) }));
       goToField(`tools[${index + 1}].name`);
     },
     remove: (index: number) => {
@@ -153,14 +153,14 @@ function useToolList() {
 }
 
 /** Returns the index of a tool after the tool at `from` has moved to `to`. */
-function movedIndex(index: number, from: number, to: number): number {
+function getMovedIndex(index: number, from: number, to: number): number {
   if (index === from) return to;
   if (from < index && index <= to) return index - 1;
   return to <= index && index < from ? index + 1 : index;
 }
 
 /** Returns an unused name for a copy: `list_tasks` → `list_tasks_2`, or the next free number. */
-function copyName(tools: readonly JsonObject[], index: number): string {
+function createCopyName(tools: readonly JsonObject[], index: number): string {
   const names = new Set(tools.map((tool) => asText(tool.name)));
   const base = asText(tools[index]?.name).replace(/_\d+$/, '');
   for (let number = 2; ; number++) {

@@ -4,12 +4,12 @@ import { Link } from 'react-router';
 import type { JsonObject } from '../../../api-types.ts';
 import { CopyButton } from '../../../ui/actions/copy-button.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
-import { asList, asText, getTools, getViews, isObject, type PathSegment, valueAt } from '../../config.ts';
+import { asList, asText, getTools, getValueAt, getViews, isObject, type PathSegment } from '../../config.ts';
 import { useCurrentServer } from '../../server-page.tsx';
 import { AddButton, IconButton } from '../edit-buttons.tsx';
 import { Errors, formatErrors, Warnings } from '../field-messages.tsx';
 import { declareField, Fields } from '../fields.tsx';
-import { fieldId, useEditor, useEditorState, useField, useMessages, useValue } from '../model/editor-context.ts';
+import { getFieldId, useEditor, useEditorState, useField, useMessages, useValue } from '../model/editor-context.ts';
 
 type Props = { name: string; isOpen: boolean; onToggle: () => void; onRemove: () => void };
 
@@ -19,7 +19,7 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
   const title = asText(useValue(['views', name, 'title']));
   return (
     <Box className="th-card th-tool" data-open={isOpen || undefined}>
-      <Group gap={4} wrap="nowrap" px="xs" py={6} id={fieldId(`views.${name}`)} tabIndex={-1}>
+      <Group gap={4} wrap="nowrap" px="xs" py={6} id={getFieldId(`views.${name}`)} tabIndex={-1}>
         <UnstyledButton onClick={onToggle} aria-expanded={isOpen} flex={1} miw={0} p={4}>
           <Group gap="xs" wrap="nowrap">
             {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
@@ -84,18 +84,18 @@ function getEntryName(entry: unknown): string {
 
 function ViewTools({ path }: { path: readonly PathSegment[] }) {
   const { store } = useEditor();
-  const at = [...path, 'tools'];
-  const entries = asList(useValue(at));
+  const toolsPath = [...path, 'tools'];
+  const entries = asList(useValue(toolsPath));
   const names = entries.map(getEntryName);
-  const choose = (chosen: readonly string[]) => {
-    const next = chosen.map((one) => entries[names.indexOf(one)] ?? one);
-    const hasTags = valueAt(store.getState().config, [...path, 'tags']) !== undefined;
-    store.set(at, next.length > 0 || !hasTags ? next : undefined);
+  const choose = (chosenNames: readonly string[]) => {
+    const next = chosenNames.map((name) => entries[names.indexOf(name)] ?? name);
+    const hasTags = getValueAt(store.getState().config, [...path, 'tags']) !== undefined;
+    store.set(toolsPath, next.length > 0 || !hasTags ? next : undefined);
   };
   return (
     <>
       <ValueSelect
-        at={at}
+        path={toolsPath}
         label="Tools"
         text="In this order. Type to search."
         getValues={(tool) => [tool.name]}
@@ -104,9 +104,9 @@ function ViewTools({ path }: { path: readonly PathSegment[] }) {
       />
       {entries.map((entry, index) =>
         isObject(entry) ? (
-          <ToolOverrides key={getEntryName(entry)} at={[...at, index]} tool={toVisible(getEntryName(entry))} />
+          <ToolOverrides key={getEntryName(entry)} path={[...toolsPath, index]} tool={toVisible(getEntryName(entry))} />
         ) : (
-          <AddButton key={getEntryName(entry)} onClick={() => store.set([...at, index], { name: entry })}>
+          <AddButton key={getEntryName(entry)} onClick={() => store.set([...toolsPath, index], { name: entry })}>
             {`Customize ${toVisible(getEntryName(entry))}`}
           </AddButton>
         ),
@@ -117,12 +117,12 @@ function ViewTools({ path }: { path: readonly PathSegment[] }) {
 
 function ViewTags({ path }: { path: readonly PathSegment[] }) {
   const { set } = useEditor();
-  const at = [...path, 'tags'];
-  const names = asList(useValue(at)).map(asText);
-  const choose = (chosen: readonly string[]) => set(at, chosen.length > 0 ? chosen : undefined);
+  const tagsPath = [...path, 'tags'];
+  const names = asList(useValue(tagsPath)).map(asText);
+  const choose = (tags: readonly string[]) => set(tagsPath, tags.length > 0 ? tags : undefined);
   return (
     <ValueSelect
-      at={at}
+      path={tagsPath}
       label="Tags"
       text="Tools with any of these tags are also in the view."
       getValues={(tool) => asList(tool.tags)}
@@ -133,7 +133,7 @@ function ViewTags({ path }: { path: readonly PathSegment[] }) {
 }
 
 type ValueSelectProps = {
-  at: readonly PathSegment[];
+  path: readonly PathSegment[];
   label: string;
   text: string;
   /** Returns the values of a tool that can be chosen. */
@@ -143,16 +143,16 @@ type ValueSelectProps = {
 };
 
 /** Multi-select of values that tools have. The options update when the tool list changes. */
-function ValueSelect({ at, label, text, getValues, names, choose }: ValueSelectProps) {
+function ValueSelect({ path, label, text, getValues, names, choose }: ValueSelectProps) {
   const { store } = useEditor();
-  const field = useField(at, true);
+  const field = useField(path, true);
   useEditorState(({ listRevision }) => listRevision);
   const toolValues = getTools(store.getState().config).flatMap(getValues).map(asText);
   const options = [...new Set([...toolValues, ...names])].filter((name) => name !== '');
   return (
     <div>
       <MultiSelect
-        id={fieldId(field.path)}
+        id={getFieldId(field.path)}
         label={label}
         description={text}
         data={options.map((value) => ({ value, label: toVisible(value) }))}
@@ -171,8 +171,7 @@ function ValueSelect({ at, label, text, getValues, names, choose }: ValueSelectP
   );
 }
 
-/** Overrides for one tool of a view. */
-function ToolOverrides({ at, tool }: { at: readonly PathSegment[]; tool: string }) {
+function ToolOverrides({ path, tool }: { path: readonly PathSegment[]; tool: string }) {
   const fields = [
     text('title', `Title of ${tool}`),
     long('description', `Description of ${tool}`),
@@ -184,7 +183,7 @@ function ToolOverrides({ at, tool }: { at: readonly PathSegment[]; tool: string 
         {tool}
       </Text>
       <Stack gap="sm">
-        <Fields path={at} fields={fields} />
+        <Fields path={path} fields={fields} />
       </Stack>
     </Box>
   );

@@ -43,7 +43,7 @@ export function ViewsSection() {
             key={name}
             name={name}
             isOpen={open === name}
-            onToggle={() => setOpen((now) => (now === name ? undefined : name))}
+            onToggle={() => setOpen((current) => (current === name ? undefined : name))}
             onRemove={() => remove(name)}
           />
         ))}

@@ -7,14 +7,14 @@ import { asList, asText, isObject } from '../../config.ts';
 export type Argument = {
   name: string;
   type: string;
-  text: string;
+  description: string;
   isRequired: boolean;
   options: unknown[] | undefined;
-  fallback: unknown;
+  defaultValue: unknown;
   isTextList: boolean;
 };
 
-/** Input text by argument. An argument without input is omitted from the call. */
+/** Inputs by argument name. An argument without input is omitted from the call. */
 export type ArgumentInputs = ReadonlyMap<string, string | string[] | undefined>;
 
 /** Returns true for a complete JSON Schema, which has a `type`. A flat map of arguments contains only objects. */
@@ -33,38 +33,43 @@ export function getArguments(schema: unknown): Argument[] {
     .map(({ name, field }) => ({
       name,
       type: typeof field.type === 'string' ? field.type : 'object',
-      text: asText(field.description),
+      description: asText(field.description),
       isRequired:
         (isSchema ? asList(schema.required).includes(name) : field.optional !== true) && field.default === undefined,
-      options: Array.isArray(field.enum) ? field.enum : field.type === 'boolean' ? [true, false] : undefined,
-      fallback: field.default,
+      options: getOptions(field),
+      defaultValue: field.default,
       isTextList: field.type === 'array' && isObject(field.items) && field.items.type === 'string',
     }));
+}
+
+function getOptions({ enum: allowedValues, type }: JsonObject): unknown[] | undefined {
+  if (Array.isArray(allowedValues)) return allowedValues;
+  return type === 'boolean' ? [true, false] : undefined;
 }
 
 /**
  * Converts an input to a value. Undefined omits the argument. Text that does not parse stays text, and the service
  * reports why.
  */
-function parseInput({ type, options }: Argument, typed: string | string[] | undefined): unknown {
-  if (typed === undefined || typed.length === 0) return undefined;
-  if (Array.isArray(typed)) return typed;
-  if (type === 'string' && !options?.some((option) => typeof option !== 'string')) return typed;
+function parseInput({ type, options }: Argument, input: string | string[] | undefined): unknown {
+  if (input === undefined || input.length === 0) return undefined;
+  if (Array.isArray(input)) return input;
+  if (type === 'string' && !options?.some((option) => typeof option !== 'string')) return input;
   try {
-    return parseJson(typed);
+    return parseJson(input);
   } catch {
-    return typed;
+    return input;
   }
 }
 
 /** Converts a recorded value to input text. */
 function toInput({ isTextList }: Argument, value: unknown): string | string[] | undefined {
-  const isList = isTextList && Array.isArray(value) && value.every((item) => typeof item === 'string');
-  return isList ? value : typeof value === 'string' || value === undefined ? value : JSON.stringify(value);
+  if (isTextList && Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
+  return typeof value === 'string' || value === undefined ? value : JSON.stringify(value);
 }
 
-const omit = (names: readonly string[]) => (all: JsonObject) =>
-  Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
+const omit = (names: readonly string[]) => (object: JsonObject) =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 
 /**
  * Manages the arguments of the form. Recorded arguments stay exactly as they were until the user edits them, including
@@ -72,23 +77,23 @@ const omit = (names: readonly string[]) => (all: JsonObject) =>
  */
 export function useArguments(args: readonly Argument[], recorded: JsonObject = {}) {
   const recordedValues = new Map(Object.entries(recorded));
-  const [typed, setTyped] = useState<ArgumentInputs>(
-    () => new Map(args.map((one) => [one.name, toInput(one, recordedValues.get(one.name))])),
+  const [inputs, setInputs] = useState<ArgumentInputs>(
+    () => new Map(args.map((argument) => [argument.name, toInput(argument, recordedValues.get(argument.name))])),
   );
   const [recordedArguments, setRecordedArguments] = useState(recorded);
-  const values = args.map((one) => [one.name, parseInput(one, typed.get(one.name))] as const);
-  const hidden = Object.keys(recordedArguments).filter((name) => !args.some((one) => one.name === name));
+  const values = args.map((argument) => [argument.name, parseInput(argument, inputs.get(argument.name))] as const);
+  const hiddenNames = Object.keys(recordedArguments).filter((name) => !args.some((argument) => argument.name === name));
   return {
-    typed,
+    inputs,
     values: {
       ...Object.fromEntries(values.filter(([, value]) => value !== undefined)),
       ...recordedArguments,
     } as JsonObject,
-    /** Arguments of the recorded call that have no field. */
-    hidden,
-    removeHidden: () => setRecordedArguments(omit(hidden)),
-    type(argument: string, value: string | string[] | undefined) {
-      setTyped((before) => new Map(before).set(argument, value));
+    /** Names of the recorded arguments that have no field. */
+    hiddenNames,
+    removeHidden: () => setRecordedArguments(omit(hiddenNames)),
+    setInput(argument: string, value: string | string[] | undefined) {
+      setInputs((current) => new Map(current).set(argument, value));
       setRecordedArguments(omit([argument]));
     },
   };

@@ -10,22 +10,22 @@ import { ViewerNote } from '../../../ui/states/viewer-note.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { formatErrors } from '../../editor/field-messages.tsx';
 import { Input } from '../../editor/fields.tsx';
-import { messagesAt } from '../../editor/model/editor-context.ts';
+import { getMessages } from '../../editor/model/editor-context.ts';
 import type { Argument, ArgumentInputs } from './arguments.ts';
 
 type Props = {
   description: string;
   args: readonly Argument[];
-  typed: ArgumentInputs;
+  inputs: ArgumentInputs;
   problems: readonly FieldProblem[];
   failure: Error | undefined;
   isCalling: boolean;
-  /** True if Enter in an argument's field calls the tool. A tool that writes is called only by its button. */
+  /** True if Enter in a field calls the tool. A tool that is not read-only is called only by the button. */
   shouldSubmitOnEnter: boolean;
   /** Token for a server that forwards its caller's token; undefined if not needed. */
   token: string | undefined;
   onToken: (token: string) => void;
-  onType: (argument: string, value: string | string[] | undefined) => void;
+  onInput: (argument: string, value: string | string[] | undefined) => void;
   onCall: () => void;
 };
 
@@ -33,14 +33,14 @@ export function TryForm(props: Props) {
   const {
     description,
     args,
-    typed,
+    inputs,
     problems,
     failure,
     isCalling,
     shouldSubmitOnEnter,
     token,
     onToken,
-    onType,
+    onInput,
     onCall,
   } = props;
   const canEdit = useCanEdit();
@@ -66,9 +66,9 @@ export function TryForm(props: Props) {
             <ArgumentInput
               key={argument.name}
               argument={argument}
-              value={typed.get(argument.name)}
-              onChange={(value) => onType(argument.name, value)}
-              errors={messagesAt(problems, `arguments.${argument.name}`, true)}
+              value={inputs.get(argument.name)}
+              onChange={(value) => onInput(argument.name, value)}
+              errors={getMessages(problems, `arguments.${argument.name}`, true)}
             />
           ))}
           {token !== undefined && (
@@ -77,7 +77,7 @@ export function TryForm(props: Props) {
               description="This server forwards the caller's token to the API. It is used for this call and not stored."
               value={token}
               onChange={(event) => onToken(event.currentTarget.value)}
-              error={formatErrors(messagesAt(problems, 'token', false))}
+              error={formatErrors(getMessages(problems, 'token', false))}
               autoComplete="off"
             />
           )}
@@ -111,17 +111,25 @@ const formatOption = (option: unknown) => (typeof option === 'string' ? option :
 
 /** Input for an argument, by its type. */
 function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
-  const { name, type, text, isRequired, options, fallback, isTextList } = argument;
+  const { name, type, description, isRequired, options, defaultValue, isTextList } = argument;
   const isJson = type === 'object' || (type === 'array' && !isTextList);
+  const jsonPlaceholder = type === 'array' ? '[ … ]' : '{ … }';
+  const emptyPlaceholder = isJson ? jsonPlaceholder : '';
   const texts = {
     label: toVisible(name),
-    text: toVisible(text),
+    text: toVisible(description),
     isRequired,
     isMono: isJson,
-    placeholder: fallback !== undefined ? formatOption(fallback) : isJson ? (type === 'array' ? '[ … ]' : '{ … }') : '',
+    placeholder: defaultValue === undefined ? emptyPlaceholder : formatOption(defaultValue),
   };
   const edited = {
-    ...{ path: name, id: undefined, value, errors, warnings: [], isReadOnly: false, touch: () => {} },
+    path: name,
+    id: undefined,
+    value,
+    errors,
+    warnings: [],
+    isReadOnly: false,
+    touch: () => {},
     set: (next: unknown) => onChange(next as string | string[] | undefined),
   };
   if (options) {
@@ -131,5 +139,6 @@ function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
     }));
     return <Input edited={edited} kind="choice" choices={choices} {...texts} />;
   }
-  return <Input edited={edited} kind={isTextList ? 'list' : isJson ? 'long' : 'text'} {...texts} />;
+  const textKind = isJson ? 'long' : 'text';
+  return <Input edited={edited} kind={isTextList ? 'list' : textKind} {...texts} />;
 }

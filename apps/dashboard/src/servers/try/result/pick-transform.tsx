@@ -10,13 +10,13 @@ import { asText } from '../../config.ts';
 
 type Props = { response: object; tool: JsonObject; slug: string };
 
-/** Picker for part of the response. */
+/** Picker for the part of the response that agents get, as `response_transform`. */
 export function PickTransform({ response, tool, slug }: Props) {
   const canEdit = useCanEdit();
   const navigate = useNavigate();
   const [picked, setPicked] = useState<string>();
   const before = asText(tool.response_transform) || '.';
-  const transform = picked === undefined ? undefined : before === '.' ? picked : `${before}.${picked}`;
+  const transform = picked === undefined || before === '.' ? picked : `${before}.${picked}`;
   const applyTransform = () =>
     navigate(`/servers/${slug}/tools`, {
       state: { change: { tool: asText(tool.name), fields: { response_transform: transform } } },
@@ -52,7 +52,8 @@ const maxEntries = 50;
 function JsonTree({ value, path, onPick }: JsonTreeProps) {
   const isLeaf = typeof value !== 'object' || value === null;
   const entries = isLeaf ? [] : Object.entries(value);
-  const text = isLeaf ? toVisible(JSON.stringify(value) ?? '') : Array.isArray(value) ? `[ ${entries.length} ]` : '{ }';
+  const outline = Array.isArray(value) ? `[ ${entries.length} ]` : '{ }';
+  const text = isLeaf ? toVisible(JSON.stringify(value) ?? '') : outline;
   return (
     <>
       {path === '' ? (

@@ -14,7 +14,7 @@ type Props = {
   result: ToolCallResult;
   tool: JsonObject;
   slug: string;
-  /** True if the arguments in the form have changed since. */
+  /** True if the arguments in the form have changed since the call. */
   isStale: boolean;
 };
 
@@ -114,7 +114,6 @@ function Timing({ total_ms: total, upstream_ms: upstream }: NonNullable<ToolCall
   );
 }
 
-/** Block of a result. */
 function ContentView({ block, isError }: { block: ContentBlock; isError: boolean }) {
   const file = getFile(block);
   if (!file) return <CodeBlock code={indentJson(getText(block))} label={isError ? 'error' : 'content'} />;

@@ -14,20 +14,21 @@ const getChildren = (fields: readonly Field[], outer: string) => fields.filter((
 export function createChoice(fields: readonly Field[], paths: readonly string[] | undefined): FieldChoice {
   const enclosingPaths = new Set(fields.map(({ path }) => getParent(path)));
   const leafPaths = fields.map(({ path }) => path).filter((path) => !enclosingPaths.has(path));
-  const isPathKept = (path: string) => !paths || paths.some((one) => isWithin(path, one) || isWithin(one, path));
+  const isPathKept = (path: string) => !paths || paths.some((kept) => isWithin(path, kept) || isWithin(kept, path));
   return { fields, leafPaths, keptPaths: new Set(leafPaths.filter(isPathKept)) };
 }
 
 export function getFieldState({ leafPaths, keptPaths }: FieldChoice, path: string): 'kept' | 'partly' | 'out' {
-  const leaves = leafPaths.filter((one) => isWithin(one, path));
-  const count = leaves.filter((one) => keptPaths.has(one)).length;
-  return count === 0 ? 'out' : count === leaves.length ? 'kept' : 'partly';
+  const leaves = leafPaths.filter((leaf) => isWithin(leaf, path));
+  const keptCount = leaves.filter((leaf) => keptPaths.has(leaf)).length;
+  if (keptCount === 0) return 'out';
+  return keptCount === leaves.length ? 'kept' : 'partly';
 }
 
 /** Returns the choice after a field and everything inside it was toggled. */
 export function toggleField(choice: FieldChoice, path: string): FieldChoice {
-  const otherPaths = [...choice.keptPaths].filter((one) => !isWithin(one, path));
-  const leaves = getFieldState(choice, path) === 'out' ? choice.leafPaths.filter((one) => isWithin(one, path)) : [];
+  const otherPaths = [...choice.keptPaths].filter((leaf) => !isWithin(leaf, path));
+  const leaves = getFieldState(choice, path) === 'out' ? choice.leafPaths.filter((leaf) => isWithin(leaf, path)) : [];
   return { ...choice, keptPaths: new Set([...otherPaths, ...leaves]) };
 }
 
@@ -37,7 +38,8 @@ export function toResponseFields(choice: FieldChoice): string[] | undefined {
   const collect = (outer: string): string[] =>
     getChildren(choice.fields, outer).flatMap(({ path }) => {
       const state = getFieldState(choice, path);
-      return state === 'kept' ? [path] : state === 'partly' ? collect(path) : [];
+      if (state === 'partly') return collect(path);
+      return state === 'kept' ? [path] : [];
     });
   return collect('');
 }
@@ -56,8 +58,9 @@ export function estimateTokensLeft(choice: FieldChoice, totalTokens: number): nu
   const countOmitted = (outer: string): number =>
     getChildren(choice.fields, outer).reduce((sum, { path, bytes, times }) => {
       const state = getFieldState(choice, path);
-      // A field also takes its comma.
-      return sum + (state === 'out' ? bytes + times : state === 'partly' ? countOmitted(path) : 0);
+      if (state === 'partly') return sum + countOmitted(path);
+      // Each occurrence of a field also has a comma.
+      return state === 'out' ? sum + bytes + times : sum;
     }, 0);
   return Math.max(0, totalTokens - Math.floor(countOmitted('') / charactersPerToken));
 }

@@ -8,6 +8,7 @@ import { type FieldChoice, getFieldState, sortBySize } from './field-choice.ts';
 type Props = { choice: FieldChoice; totalTokens: number; onToggle: (path: string) => void };
 type Field = Proposal['fields'][number];
 
+/** Number of fields shown at first. Five more are shown without a button. */
 const initialCount = 30;
 
 const reasons: { [reason in NonNullable<Field['useless']>]: string } = {

@@ -82,7 +82,7 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
   const save = useAction({
     run: (changed: { response_fields: string[] | null }) =>
       api('updateTool', { slug: server.slug, tool, expected_version: server.version, ...(changed as object) }),
-    done: () => `Saved the fields of ${tool}`,
+    toast: () => `Saved the fields of ${tool}`,
     refresh: [queryKeys.servers],
   });
   const isEmpty = paths?.length === 0;

@@ -11,14 +11,19 @@ export type PlannedServer = { server: ReadyServer; plan: Plan };
 
 type PlanOptions = Sources & {
   label?: string | undefined;
-  /** Omits secrets whose values cannot be read and lists them in `unread`, instead of reporting a problem. */
+  /** Lists secrets whose values cannot be read as `unread`, not as problems. */
   allowsUnreadSecrets?: boolean;
 };
 
-export type Planning = { planned: PlannedServer[]; problems: FileProblem[]; unread: FileProblem[] };
+/** Servers with their plans, and what is wrong with the files. `unread` lists secrets without a readable value. */
+export type PlanResult = { planned: PlannedServer[]; problems: FileProblem[]; unread: FileProblem[] };
 
 /** Reads the servers of files and compares each with the service. Changes nothing. */
-export async function planFiles(client: RestClient, paths: readonly string[], options: PlanOptions): Promise<Planning> {
+export async function planFiles(
+  client: RestClient,
+  paths: readonly string[],
+  options: PlanOptions,
+): Promise<PlanResult> {
   const { servers, problems } = await readServerFiles(paths);
   const unknownSlugs = [...(options.secretsFile?.keys() ?? [])].filter(
     (slug) => !servers.some((server) => server.slug === slug),
@@ -28,8 +33,8 @@ export async function planFiles(client: RestClient, paths: readonly string[], op
     path: slug,
     message: 'no file has a server with this slug',
   }));
-  const planned = await planServers(client, servers, options);
-  return { ...planned, problems: [...problems, ...unknownSlugProblems, ...planned.problems] };
+  const result = await planServers(client, servers, options);
+  return { ...result, problems: [...problems, ...unknownSlugProblems, ...result.problems] };
 }
 
 /** Compares servers of files with the service, one by one. */
@@ -37,12 +42,13 @@ export async function planServers(
   client: RestClient,
   servers: readonly ServerFile[],
   options: PlanOptions,
-): Promise<Planning> {
-  const result: Planning = { planned: [], problems: [], unread: [] };
+): Promise<PlanResult> {
+  const result: PlanResult = { planned: [], problems: [], unread: [] };
   for (const file of servers) {
     const { ready, problems } = readSecrets(file, options);
-    if (options.allowsUnreadSecrets) result.unread.push(...problems.filter(isSourceProblem));
-    result.problems.push(...problems.filter((problem) => !(options.allowsUnreadSecrets && isSourceProblem(problem))));
+    const isAllowed = (problem: FileProblem) => options.allowsUnreadSecrets === true && isSourceProblem(problem);
+    result.unread.push(...problems.filter(isAllowed));
+    result.problems.push(...problems.filter((problem) => !isAllowed(problem)));
     const plan = await planServer(client, ready, options.label);
     if ('failure' in plan) result.problems.push(plan.failure);
     else {
@@ -65,6 +71,7 @@ function isSourceProblem({ path }: FileProblem): boolean {
   return path.startsWith('secrets.');
 }
 
+/** Replaces the service's message about a mask that has no stored value. */
 function toAdvice(path: string, message: string): string {
   return message.includes('stands for a stored value') ? `no value is stored; ${formatSourceAdvice(path)}` : message;
 }
@@ -130,7 +137,6 @@ export function findConflicts(planned: readonly PlannedServer[], { label, overwr
   });
 }
 
-/** Returns the outcome for a dry run. */
 export function toPlannedOutcome({ server, plan }: PlannedServer): ServerOutcome {
   const { change: result, changes, warnings } = plan;
   return { slug: server.slug, file: server.at, result, changes, warnings };
@@ -166,7 +172,7 @@ export async function findUnlistedServers(
   return (await readServerList(client)).filter((server) => server.label === label && !slugs.has(server.slug));
 }
 
-/** Deletes a server that no file describes any more, unless it has changed since it was listed. */
+/** Deletes a server that no file describes any more. Fails if the server has changed since it was listed. */
 export async function pruneServer(client: RestClient, { slug, version }: ListedServer): Promise<ServerOutcome> {
   const outcome = { slug, changes: [], warnings: [] };
   try {

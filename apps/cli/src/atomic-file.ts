@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 
 /**
- * Writes a file atomically: no reader sees half of it, and the previous file survives a full disk. A symbolic link is
- * kept, and its target is replaced. `mode` sets the file mode and creates the folder accessible to this user only.
+ * Writes a file atomically: no reader sees half of it, and the previous file survives a full disk. A symbolic link
+ * stays, and its target is replaced. With `mode`, sets the file mode and creates a missing folder for this user only.
  * @throws AppError unavailable
  */
 export function writeFileAtomically(path: string, text: string, mode?: number): void {
@@ -21,7 +21,7 @@ export function writeFileAtomically(path: string, text: string, mode?: number): 
 
 function replaceFile(path: string, text: string, mode = 0o666): void {
   const temporaryFile = join(dirname(path), `.${basename(path)}.${process.pid}.draft`);
-  // Left behind by an earlier process with the same ID.
+  // Removes a file that an earlier process with the same ID left behind.
   rmSync(temporaryFile, { force: true });
   try {
     writeFileSync(temporaryFile, text, { flag: 'wx', mode: mode & 0o777, flush: true });

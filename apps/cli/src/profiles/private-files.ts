@@ -3,16 +3,16 @@ import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 
-/** Permission bits that other users must not have: write access, or any access. */
+/** Permission bits of other users: write access, and any access. */
 export const writableByOthers = 0o022;
 export const accessibleByOthers = 0o077;
 
 /**
- * Reads a file of this user; returns undefined if it does not exist. Like ssh, rejects a file that other users may
- * change, and a file with tokens that other users may read.
+ * Reads a file of this user; returns undefined if it does not exist. Like ssh, rejects a file with one of the
+ * `forbiddenBits`, because other users could change it or read its tokens.
  * @throws AppError forbidden, invalid
  */
-export function readPrivateFile(path: string, forbidden: number): string | undefined {
+export function readPrivateFile(path: string, forbiddenBits: number): string | undefined {
   let descriptor: number;
   try {
     descriptor = openSync(path, 'r');
@@ -22,23 +22,24 @@ export function readPrivateFile(path: string, forbidden: number): string | undef
   }
   try {
     // Windows has no such permission bits; the user profile folder is private there.
-    if (process.platform !== 'win32') checkOwner(path, descriptor, forbidden);
+    if (process.platform !== 'win32') checkOwnerAndMode(path, descriptor, forbiddenBits);
     return readFileSync(descriptor, 'utf8');
   } finally {
     closeSync(descriptor);
   }
 }
 
-function checkOwner(path: string, descriptor: number, forbidden: number): void {
+function checkOwnerAndMode(path: string, descriptor: number, forbiddenBits: number): void {
   const { mode, uid } = fstatSync(descriptor);
   if (uid !== process.getuid?.() && uid !== 0)
     throw new AppError('forbidden', `${path}: belongs to another user of this machine, so it is not used`);
-  if ((mode & forbidden) === 0) return;
-  const requiredMode = forbidden === accessibleByOthers ? '600' : '644';
+  if ((mode & forbiddenBits) === 0) return;
+  const [risk, requiredMode] =
+    forbiddenBits === accessibleByOthers ? ['use its credentials', '600'] : ['change it', '644'];
   const currentMode = (mode & 0o777).toString(8);
   throw new AppError(
     'forbidden',
-    `${path}: has mode ${currentMode}, so other users could ${forbidden === accessibleByOthers ? 'use its credentials' : 'change it'}; it is not used. Restrict it: chmod ${requiredMode} ${path}`,
+    `${path}: has mode ${currentMode}, so other users could ${risk}; it is not used. Restrict it: chmod ${requiredMode} ${path}`,
   );
 }
 
@@ -83,15 +84,14 @@ function tryLock(acquire: () => void): boolean {
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Defers signals that end the process until `work` has ended. The listeners stay until the next call: the operating
- * system may have delivered a signal to a thread that has not run since, and without a listener that signal would be
- * lost.
+ * Defers signals that end the process until `work` has ended. Its listeners stay until the next call, because a signal
+ * may arrive before `work` ends and be dispatched after it. Without a listener, that signal would be lost.
  */
 export async function withDeferredSignals<Result>(work: () => Promise<Result>): Promise<Result> {
   let pendingSignal: NodeJS.Signals | undefined;
   const handleSignal = (signal: NodeJS.Signals) => {
     if (!onSignal.isOver) pendingSignal = signal;
-    // Only the last listener decides: earlier ones have run, and one added later decides for itself.
+    // A late signal ends the process, unless a listener that was added later handles it.
     else if (process.listeners(signal).at(-1) === onSignal) raise(signal);
   };
   const onSignal = Object.assign(handleSignal, { isOver: false });

@@ -9,7 +9,7 @@ import { Section } from '../ui/section.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 
 /** Export and deletion of the workspace. */
-export function EndSection() {
+export function ExportAndDeleteSection() {
   const { workspace } = useSession();
   const isOwner = useIsOwner();
   const remove = useConfirmation({
@@ -19,7 +19,7 @@ export function EndSection() {
     action: 'Delete workspace',
     confirmText: workspace.name,
     run: ({ name }) => api('deleteWorkspace', { name }),
-    onDone: () => location.assign(`${basePath}/`),
+    onSuccess: () => location.assign(`${basePath}/`),
   });
   return (
     <Section title="Export and delete" text="The export contains all configurations, but no secret values.">
