@@ -104,19 +104,6 @@ describe('a configuration', () => {
       await assertProblems({ slug }, `slug: "${slug}" is reserved; choose another`);
   });
 
-  it('[sec E2] assigns a slug once and permanently, in any case and workspace', async () => {
-    const create = (slug: string, key?: string) =>
-      toolhost.rest('POST', '/servers', { ...(key && { key }), body: buildServerConfig({ slug }) });
-    assert.equal((await create('only-once')).status, 201);
-    const repeated = await create('only-once');
-    assert.equal(repeated.status, 409);
-    assert.deepEqual((repeated.body.problems as Problem[])[0]?.path, 'slug');
-    assert.equal((await create('Only-Once')).status, 400);
-    assert.equal((await toolhost.rest('DELETE', '/servers/only-once')).status, 200);
-    assert.equal((await create('only-once')).status, 409);
-    assert.equal((await create('only-once', await toolhost.createKey({ workspace: 'another' }))).status, 409);
-  });
-
   it('[behaviour Configuration] has limits: lengths of name and description, 1,000 tools, unique tool names', async () => {
     await assertProblems({ name: 'n'.repeat(100), description: 'd'.repeat(2000) });
     const { problems } = await checkFields({ name: 'n'.repeat(101), description: 'd'.repeat(2001) });

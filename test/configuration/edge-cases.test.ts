@@ -4,30 +4,13 @@ import { startOneTool } from '../support/one-tool.ts';
 import { listOf, number, pluck } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
+import { findToolProblems } from '../support/valid-configs.ts';
 
 describe('[conf 6] configuration edge cases', () => {
   const oneTool = useFixture(startOneTool);
 
-  const getProblems = async (tool: Json, server: Json = {}): Promise<string[]> => {
-    const fullTool = {
-      name: 'run',
-      description: 'Runs the one request.',
-      method: 'GET',
-      url: 'https://api.example.com/a',
-    };
-    const body = `{"name":"Odd","slug":"odd",${JSON.stringify(server).slice(1, -1)}${Object.keys(server).length > 0 ? ',' : ''}"tools":[${JSON.stringify({ ...fullTool, ...tool })}]}`;
-    const { body: checked } = await oneTool.toolhost.rest('POST', '/check', { body: JSON.parse(body) });
-    return (checked.problems as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
-  };
+  const getProblems = (tool: Json, server?: Json) => findToolProblems(oneTool.toolhost, tool, server);
   const text = { type: 'string' };
-
-  it('accepts arguments named like built-in properties of JavaScript objects', async () => {
-    const input_schema = { constructor: text, prototype: text, toString: { ...text, optional: true } };
-    const slug = await oneTool.createToolServer({ method: 'POST', url: '/a/:constructor', input_schema });
-    const { url, body } = await oneTool.captureRequest(slug, { constructor: 'c', prototype: 'p' });
-    assert.deepEqual([url, body.toString()], ['/a/c', '{"prototype":"p"}']);
-    assert.match(await oneTool.captureRefusal(slug, { prototype: 'p' }), /constructor: is missing/);
-  });
 
   it('reports the position of __proto__, and sends it where it is the upstream name', async () => {
     const named = JSON.parse('{"__proto__": {"type": "string"}}') as Json;
@@ -73,7 +56,7 @@ describe('[conf 6] configuration edge cases', () => {
 
   it('accepts joiners where letters and emoji need them, and no others', async () => {
     for (const name of ['می\u200cخواهم', 'क्\u200dष', 'Family 👩\u200d👩\u200d👧', '❤\ufe0f\u200d🔥']) {
-      const views = { part: { tools: ['run'], title: name } };
+      const views = { part: { tools: ['get_thing'], title: name } };
       assert.deepEqual(await getProblems({ title: name, tags: [name] }, { name, views }), [], name);
     }
     for (const name of ['pay\u200cpal', 'pay\u200dpal', '\u200cمی', 'а\u200dб', 'می\u200c', 'a\u200bb']) {

@@ -35,50 +35,15 @@ function allowsUnicode(source: string): boolean {
 
 describe('patterns', () => {
   const letters = ['a', 'b', '-', '_', '1', 'é', '😀', '\n', ' ', '\ud83d', '\u2028', '\u00a0', '.', ']', '{', '/'];
+  const raw = String.raw;
   const atom = fc.oneof(
-    fc.constantFrom('a', 'b', 'é', '😀', '1', '-', '_', '.', '^', '$', '/', ' '),
-    fc.constantFrom(
-      '\\d',
-      '\\D',
-      '\\w',
-      '\\W',
-      '\\s',
-      '\\S',
-      '\\b',
-      '\\B',
-      '\\n',
-      '\\.',
-      '\\-',
-      '\\/',
-      '\\_',
-      '\\]',
-      '\\0',
-    ),
-    fc.constantFrom(
-      '\\x61',
-      '\\u0061',
-      '\\u{1f600}',
-      '\\ud83d\\ude00',
-      '\\cJ',
-      '\\p{L}',
-      '\\P{Lu}',
-      '\\p{Script=Latin}',
-    ),
-    fc.constantFrom('[]', '[^]', '[a-b]', '[^a-b]', '[\\w-]', '[-a]', '[a-]', '[\\w-.]', '[.\\]]', '[\\b1]', '[😀-😂]'),
-    fc.constantFrom(
-      '[\\d-a-z]',
-      '[a\\-z]',
-      '[^\\s\\S]',
-      '[\\u0061-\\x62]',
-      '[\\p{L}-]',
-      '[[]',
-      '{',
-      '}',
-      ']',
-      'a{',
-      '{1',
-      '\\u61',
-    ),
+    ...[
+      ['a', 'b', 'é', '😀', '1', '-', '_', '.', '^', '$', '/', ' '],
+      raw`\d \D \w \W \s \S \b \B \n \. \- \/ \_ \] \0`.split(' '),
+      raw`\x61 \u0061 \u{1f600} \ud83d\ude00 \cJ \p{L} \P{Lu} \p{Script=Latin}`.split(' '),
+      raw`[] [^] [a-b] [^a-b] [\w-] [-a] [a-] [\w-.] [.\]] [\b1] [😀-😂]`.split(' '),
+      raw`[\d-a-z] [a\-z] [^\s\S] [\u0061-\x62] [\p{L}-] [[] { } ] a{ {1 \u61`.split(' '),
+    ].map((sources) => fc.constantFrom(...sources)),
   );
   const pattern = fc.letrec((tie) => ({
     node: fc.oneof(

@@ -5,6 +5,7 @@ import { text } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { checkConfiguration } from '../support/valid-configs.ts';
 
 const optional = { type: 'string', optional: true };
 const named = (name: string, url: string, more: Json = {}) => ({ ...buildToolAt(url, more), name });
@@ -29,12 +30,8 @@ describe('base_url, headers, and variables of a server', () => {
   };
   const formatFindings = (findings: unknown) =>
     (findings as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
-  const getProblems = async (config: Json) => {
-    const refused = { name: 'Wide', slug: 'wide-refused', ...config };
-    const { status, body } = await toolhost.rest('POST', '/servers', { body: refused });
-    assert.equal(status, 400, JSON.stringify(body));
-    return formatFindings(body.problems);
-  };
+  const getProblems = async (config: Json) =>
+    (await checkConfiguration(toolhost, { name: 'Wide', slug: 'wide-refused', ...config })).problems;
   const changeServer = async (slug: string, body: Json) => {
     const reply = await toolhost.rest('PATCH', `/servers/${slug}`, { body });
     assert.equal(reply.status, 200, reply.text);

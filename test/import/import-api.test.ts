@@ -176,16 +176,6 @@ describe('importApi', () => {
     await importDocument({ url: at('/openapi.json') });
   });
 
-  it('[imp 1] decodes escaped names, also after other names in the same object', async () => {
-    const operation = (properties: string) =>
-      `{"post":{"summary":"Does something","requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":${properties}}}}}}}`;
-    const string = '{"type":"string"}';
-    const paths = [operation(`{"k":${string},"\\\\":${string}}`), operation(`{"k":${string},"\\u00e9":${string}}`)];
-    const document = `{"openapi":"3.0.0","info":{"title":"Names","version":"1"},"servers":[{"url":"${imports.upstream.url}"}],"paths":{"/a":${paths[0]},"/b":${paths[1]}}}`;
-    await importDocument({ document, mode: 'create', slug: 'escaped-names', answers: { credential: 'none' } });
-    assert.match(JSON.stringify(await getConfig('escaped-names')), /é/);
-  });
-
   it('[imp 1] reads UTF-16 documents, with and without a byte order mark', async () => {
     const littleEndian = Buffer.from(JSON.stringify(openApi({ '/é': { get: { summary } } })), 'utf16le');
     for (const body of [

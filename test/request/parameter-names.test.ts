@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { callerToken } from '../support/one-tool.ts';
 import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -9,33 +7,25 @@ import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts
 import { useOneTool } from '../support/use-one-tool.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration, oauthConfig } from '../support/valid-configs.ts';
 
-/** Returns spellings of one character that some receiver still understands. */
-function anySpelling(character: string): fc.Arbitrary<string> {
-  const hex = character.charCodeAt(0).toString(16);
-  const wide = String.fromCharCode(character.charCodeAt(0) + 0xfee0);
-  const overlong = `%E0%${(0x80 | (character.charCodeAt(0) >> 6)).toString(16)}%${(0x80 | (character.charCodeAt(0) & 0x3f)).toString(16)}`;
-  if (character === '_') {
-    return fc.constantFrom('_', '.', '+', '%20', '%2e', '%5f', '%255F', '%C1%9F', overlong, encodeURIComponent(wide));
-  }
-  const encoded = [`%${hex}`, `%25${hex}`, `%2525${hex}`, `%u00${hex}`, encodeURIComponent(wide)];
-  return fc.constantFrom(character, character, character.toUpperCase(), ...encoded);
+const toHex = (character: string) => character.charCodeAt(0).toString(16);
+const toWide = (character: string) => encodeURIComponent(String.fromCharCode(character.charCodeAt(0) + 0xfee0));
+
+/** Returns spellings of a name that some receiver still understands, as they appear in a query. */
+function listSpellings(name: string): string[] {
+  const [first = ''] = name;
+  const spellCharacters = [`%${toHex(first)}`, `%25${toHex(first)}`, `%2525${toHex(first)}`, `%u00${toHex(first)}`];
+  const spellSeparators = ['.', '+', '%20', '%2e', '%5f', '%255F', '%C1%9F', '%E0%81%9f', toWide('_')];
+  return [
+    ...[name, name.toUpperCase(), ...[...spellCharacters, toWide(first)].map((spelled) => spelled + name.slice(1))],
+    ...(name.includes('_') ? spellSeparators.map((spelled) => name.replace('_', spelled)) : []),
+    ...['%20', '+', '[', '%5B', '%09', '%E2%80%8B'].map((lead) => lead + name),
+    ...'[] %5B%5D [0] [a][b] [ %20 + %00 %00x %2500 .x %0A'.split(' ').map((tail) => name + tail),
+  ];
 }
 
-/** Text that receivers remove before and after a name. */
-const lead = fc.constantFrom('', '', '%20', '+', '[', '%5B', '%09', '%E2%80%8B');
-const tail = fc.constantFrom(
-  ...['', '', '[]', '%5B%5D', '[0]', '[a][b]', '[', '%20', '+', '%00', '%00x', '%2500', '.x', '%0A'],
-);
-
-/** Returns another spelling of a name, as it appears in a query. */
-function anySpelledName(name: string): fc.Arbitrary<string> {
-  return fc.tuple(lead, ...[...name].map(anySpelling), tail).map((parts) => parts.join(''));
-}
-
-/** Returns a name with its spelling. */
-function anyNameWithSpelling(names: readonly string[]): fc.Arbitrary<{ name: string; spelling: string }> {
-  return fc.constantFrom(...names).chain((name) => anySpelledName(name).map((spelling) => ({ name, spelling })));
-}
+/** Returns each name, and each kind of spelling with one of the names. */
+const spellEach = (names: readonly string[]) =>
+  names.flatMap((name, index) => [name, ...listSpellings(name).filter((_, at) => at % names.length === index)]);
 
 const authorizationParams = [
   ...['response_type', 'response_mode', 'client_id', 'client_secret', 'redirect_uri', 'state', 'scope'],
@@ -70,18 +60,13 @@ describe('parameter names that could be mistaken for another one', () => {
     getToolProblems({ url: `https://api.example.com/v1/things?${query}` }, { authentication });
   const getOauthProblems = async (fields: Json) =>
     (await check({ oauth: { ...oauthConfig, ...fields } })).problems.join('\n');
-  /** Checks a property of each name in any spelling. */
-  const assertSpellings = (
-    names: readonly string[],
-    runs: number,
-    assertRefused: (spelled: { name: string; spelling: string }) => Promise<void>,
-  ) => fc.assert(fc.asyncProperty(anyNameWithSpelling(names), assertRefused), { numRuns: getRunCount(runs) });
 
   it("[find B5] rejects every spelling of the credential's name in a tool URL", async () => {
-    await assertSpellings(['api_key', 'access.token', 'key'], 300, async ({ name, spelling }) => {
-      const problems = await getUrlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key: name });
-      assert.match(problems, /^tools\[0\]\.url: the query has .*, which carries the credential/);
-    });
+    for (const query_key of ['api_key', 'access.token', 'key'])
+      for (const spelling of listSpellings(query_key)) {
+        const problems = await getUrlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key });
+        assert.match(problems, /^tools\[0\]\.url: the query has .*, which carries the credential/, spelling);
+      }
     assert.match(await getUrlProblems('a=1;API_KEY=x', { type: 'QueryParam' }), /carries the credential/);
   });
 
@@ -89,22 +74,22 @@ describe('parameter names that could be mistaken for another one', () => {
     // Texts with NUL and names of more than 100 characters have their own errors. U+FFFD is no longer a spelling.
     const isName = (text: string) => !/[\0\ufffd]/.test(text) && text.length <= 100;
     const readName = (spelling: string) => new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
-    await assertSpellings(authorizationParams, 200, async ({ spelling }) => {
+    for (const spelling of spellEach(authorizationParams)) {
       const authorization_url = `${oauthConfig.authorization_url}?tenant=a&${spelling}=x`;
       assert.match(await getOauthProblems({ authorization_url }), /^oauth\.authorization_url: contains the parameter/);
       for (const name of [spelling, readName(spelling)].filter(isName)) {
         const problems = await getOauthProblems({ extra_params: { [name]: 'x' } });
         assert.match(problems, /: the service sets this parameter itself/);
       }
-    });
-    await assertSpellings(tokenParams, 100, async ({ spelling }) => {
+    }
+    for (const spelling of spellEach(tokenParams)) {
       const token_url = `${oauthConfig.token_url}?${spelling}=x`;
       assert.match(await getOauthProblems({ token_url }), /^oauth\.token_url: contains the parameter/);
       for (const name of [readName(spelling)].filter(isName)) {
         const problems = await getOauthProblems({ token_params: { [name]: 'x' } });
         assert.match(problems, /^oauth\.token_params\..*: the service sets this parameter itself/s);
       }
-    });
+    }
   });
 
   it('[find B5] omits arguments whose name could be read as the credential', async () => {

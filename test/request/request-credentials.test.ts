@@ -141,14 +141,8 @@ describe('headers and credentials of the upstream request', () => {
       assert.deepEqual(oneTool.upstream.take(), []);
       return text;
     };
-    const getProblems = async (authentication: unknown, more: Json = {}) => {
-      const tools = [{ name: 'run', description: 'Runs.', method: 'GET', url: 'https://api.example.com/x' }];
-      const body = { name: 'x', slug: 'refused-here', authentication, tools, ...more };
-      const reply = await oneTool.toolhost.rest('POST', '/servers', { body });
-      assert.equal(reply.status, 400, reply.text);
-      const problems = reply.body.problems as { path: string; message: string }[];
-      return problems.map(({ path, message }) => `${path}: ${message}`).join('\n');
-    };
+    const getProblems = async (authentication: unknown, more: Json = {}) =>
+      (await oneTool.getProblems({}, { authentication, ...more })).join('\n');
     const getServer = async (slug: string) => {
       const { body } = await oneTool.toolhost.rest('GET', `/servers/${slug}`);
       return body as { config: Json; server: Json };

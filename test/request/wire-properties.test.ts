@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import qs from 'qs';
-import { getRunCount } from '../sets.ts';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { assertAlways } from '../support/properties.ts';
 import { text } from '../support/schemas.ts';
@@ -88,54 +87,6 @@ describe('upstream requests (properties)', () => {
     });
   }
 
-  const anyList = fc.array(anyText, { minLength: 1, maxLength: 4 });
-  const decodeText = (text: string) => decodeURIComponent(text);
-  /** Functions that read the list `a` from a query or form, as each style defines it. */
-  const lists: [style: string, read: (text: string) => unknown, separator?: string][] = [
-    ['repeat', (text) => new URLSearchParams(text).getAll('a')],
-    ['brackets', (text) => qs.parse(text, parseOptions).a],
-    ['indices', (text) => qs.parse(text, parseOptions).a],
-    ['comma', (text) => text.replace(/^a=/, '').split(',').map(decodeText)],
-    ['pipe', (text) => decodeText(text.replace(/^a=/, '')).split('|'), '|'],
-    ['space', (text) => decodeText(text.replace(/^a=/, '')).split(' '), ' '],
-    ['json', (text) => JSON.parse(new URLSearchParams(text).get('a') ?? '')],
-  ];
-  for (const [style, read, separator = '\0'] of lists) {
-    it(`[conf 1] encodes a list of texts in the style ${style} so that an independent parser restores it`, async () => {
-      const sent = await serveBoth({ a: { type: 'array', style } });
-      await assertAlways(40, [anyList], async (entries) => {
-        const a = entries.map((text) => text.replaceAll(separator, '_'));
-        for (const text of await sent({ a })) assert.deepEqual(read(text), a, text);
-      });
-    });
-  }
-
-  it('[conf 1] sends any value under any name, or rejects the name with the configuration', async () => {
-    await assertAlways(40, [anyText, anyText], async (wire_name, value) => {
-      const tool = { url: '/q', input_schema: { a: { type: 'string', wire_name } } };
-      const isName = wire_name !== '' && wire_name === wire_name.trim() && !/\p{Cc}/u.test(wire_name);
-      const slug = await oneTool.createToolServer(tool).catch((error: unknown) => {
-        assert.equal(isName, false, String(error));
-      });
-      if (slug === undefined) return;
-      assert.equal(isName, true);
-      const { url } = await oneTool.captureRequest(slug, { a: value });
-      assert.deepEqual([...new URLSearchParams(url.slice(3))], [[wire_name, value]]);
-    });
-  });
-
-  it('[conf 1] encodes JSON in a header as ASCII that restores the value', async () => {
-    const slug = await oneTool.createToolServer({
-      input_schema: { arg: { type: 'object', in: 'header', wire_name: 'Dropbox-API-Arg', style: 'json' } },
-    });
-    await assertAlways(60, [anyObject], async (arg) => {
-      const { headers } = await oneTool.captureRequest(slug, { arg });
-      const text = String(headers['dropbox-api-arg']);
-      assert.match(text, /^[\x20-\x7e]*$/);
-      assert.deepEqual(JSON.parse(text), arg);
-    });
-  });
-
   /** Names as written in JSON, and their values. */
   const escapedNames = [
     ['\\n', '\n'],
@@ -171,88 +122,5 @@ describe('upstream requests (properties)', () => {
       const sent = members.replaceAll(`é${escaped}`, 'é');
       assert.ok(String(request?.body) === `{"arg":{${sent}}}`, 'the body is the same text');
     }
-  });
-
-  it('[conf 2] encodes files, texts, and JSON of any content in multipart so that a parser restores them', async () => {
-    const input_schema = {
-      file: { type: 'string', content: 'base64', wire_name: 'the "file"', file_name: { argument: 'name' } },
-      name: text,
-      meta: { type: 'object', media_type: 'application/json' },
-      note: text,
-    };
-    const slug = await oneTool.createToolServer({ method: 'POST', body: 'multipart', input_schema });
-    const anyName = anyText.filter((name) => name !== '' && !/\p{Cc}/u.test(name));
-    const anyBytes = fc.uint8Array({ maxLength: 40 });
-    await assertAlways(60, [anyBytes, anyName, anyObject, anyText], async (bytes, name, meta, note) => {
-      const file = Buffer.from(bytes).toString('base64url');
-      const { headers, body } = await oneTool.captureRequest(slug, { file, name, meta, note });
-      const type = String(headers['content-type']);
-      const form = await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
-      const part = form.get('the "file"') as File;
-      assert.equal(Buffer.from(await part.arrayBuffer()).toString('base64url'), file);
-      assert.equal(part.name, name);
-      assert.deepEqual(JSON.parse(String(form.get('meta'))), meta);
-      assert.deepEqual([form.get('note'), [...form].length], [note, 3]);
-    });
-  });
-
-  it('[conf 1] [sec C1] keeps the segments of a path argument that may contain slashes, or rejects it', async () => {
-    const slug = await oneTool.createToolServer({
-      url: '/v1/:path/end',
-      input_schema: { path: { type: 'string', allow_slashes: true } },
-    });
-    const anyPath = fc
-      .array(fc.oneof(anyText, fc.constantFrom('/', '..', '.', '%2e', '%2F', '\\', 'a', '/a')), { maxLength: 6 })
-      .map((parts) => parts.join(''));
-    await fc.assert(
-      fc.asyncProperty(anyPath, async (path) => {
-        oneTool.upstream.take();
-        const result = await oneTool.call(slug, { path });
-        const [request] = oneTool.upstream.take();
-        if (!request) {
-          assert.match(getResultText(result), /^path: must not/);
-          return;
-        }
-        const segments = request.url.split('/');
-        assert.deepEqual([segments.at(1), segments.at(-1)], ['v1', 'end']);
-        const inner = segments.slice(2, -1).map(decodeText);
-        assert.deepEqual(inner, path.split('/'));
-        assert.ok(inner.every((segment) => segment !== '' && segment !== '.' && segment !== '..'));
-        assert.equal(new URL(request.url, 'http://x').pathname.split('/').length, segments.length);
-      }),
-      { numRuns: getRunCount(150) },
-    );
-  });
-
-  it("[conf 1] [find B5] never adds a parameter from a caller's object that is read as the credential", async () => {
-    const authentication = { type: 'QueryParam', query_key: 'api_key' };
-    const spellings = ['api_key', 'API_KEY', 'api.key', 'api key', 'api%5Fkey', 'key', '_key', '.key', 'api', 'x'];
-    const anyOddKey = fc.oneof(
-      fc.constantFrom(...spellings),
-      fc.tuple(fc.constantFrom(...spellings), anyText).map(([name, text]) => name + text),
-    );
-    const anyOdd = fc.dictionary(anyOddKey, fc.oneof(anyText, fc.array(anyText, { maxLength: 2 })), {
-      maxKeys: 3,
-      noNullPrototype: true,
-    });
-    const slugs = await Promise.all(
-      ['repeat', 'brackets', 'indices', 'deep', 'json', 'comma'].map((style) =>
-        oneTool.createToolServer({ url: '/q', input_schema: { api: { type: 'object', style } } }, { authentication }),
-      ),
-    );
-    await assertAlways(150, [fc.constantFrom(...slugs), anyOdd], async (slug, api) => {
-      oneTool.upstream.take();
-      const result = await oneTool.call(slug, { api });
-      const [request] = oneTool.upstream.take();
-      if (!request) {
-        assert.match(getResultText(result), /^api: (a property|an entry)/);
-        return;
-      }
-      const query = request.url.slice(3);
-      const names = [...new URLSearchParams(query)].map(([name]) => name.replace(/\[.*$/s, ''));
-      const folded = names.map((name) => name.trim().toLowerCase().replaceAll(/[ .]/g, '_'));
-      assert.equal(folded.filter((name) => name === 'api_key').length, 1, query);
-      assert.equal(typeof qs.parse(query, parseOptions).api_key, 'string', query);
-    });
   });
 });

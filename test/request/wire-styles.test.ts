@@ -271,6 +271,7 @@ describe('the encoding of arguments in the upstream request', () => {
       [{ a: { ...text, allow_slashes: true } }, /\.a\.allow_slashes: is for an argument of the path/],
       [{ a: { ...text, value: 'x', default: 'y' } }, /\.a\.default: has no effect on a constant/],
       [{ a: named(' x') }, /\.a\.wire_name: /],
+      [{ a: named('x\ny') }, /\.a\.wire_name: /],
     ];
     for (const [input_schema, problem, tool] of expected) {
       const found = await getProblems({ ...tool, input_schema });

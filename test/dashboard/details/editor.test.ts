@@ -114,14 +114,4 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     await save(page, 3);
     await eventually(async () => assert.ok(!(await page.content()).includes('second-secret')));
   });
-
-  it('starts from the sample API with all fields filled in', async (t) => {
-    const page = await openPage(t, dashboard, '/servers/new');
-    await page.getByRole('link', { name: /From the sample API/ }).click();
-    await field(page, 'Name').waitFor();
-    assert.notEqual(await field(page, 'Name').inputValue(), '');
-    await eventually(async () =>
-      assert.match((await page.getByRole('status').allTextContents()).join(' '), /Not saved yet|problem/),
-    );
-  });
 });

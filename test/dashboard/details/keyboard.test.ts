@@ -82,8 +82,9 @@ describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
 
   it('shows a visible focus at every tab stop', async (t) => {
     const page = await openPage(t, dashboard, '/servers');
-    const serverPaths = ['', '/tools', '/try', '/connect'].map((path) => `/servers/keyed${path}`);
-    for (const path of ['/servers', ...serverPaths, '/keys', '/calls', '/settings']) {
+    const sections = ['', '/tools', '/try', '/connect', '/playground', '/versions'];
+    const serverPaths = sections.map((path) => `/servers/keyed${path}`);
+    for (const path of ['/', '/servers', ...serverPaths, '/keys', '/calls', '/notifications', '/settings']) {
       await page.goto(path);
       await page.getByRole('heading', { level: 1 }).waitFor();
       await page.waitForLoadState('networkidle');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { getPersonTenantId } from '@toolhost/credentials/ids';
 import { saveMember } from '../../../apps/server/src/store/people/users.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
@@ -17,10 +17,6 @@ import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 
 describe('a person in the dashboard', { concurrency: 2 }, () => {
   const dashboard = useDashboard();
-  before(async () => {
-    await dashboard.toolhost.createServer(dashboard.config('viewed'));
-    await dashboard.toolhost.rest('PATCH', '/servers/viewed', { body: { description: 'Again.' } });
-  });
 
   it('sees an error after losing a role while a page is open', async (t) => {
     const person: Person = { name: 'Demoted', role: 'editor' };
@@ -36,23 +32,6 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
     await button(page.getByRole('dialog'), 'Create key').click();
     await alert(page, 'needs the scope manage:write').waitFor();
     assert.equal(await field(page.getByRole('dialog'), 'Name').inputValue(), 'Too late');
-  });
-
-  it('sees servers of another workspace as nonexistent', async (t) => {
-    const [call] = (await dashboard.toolhost.rest('GET', '/keys')).body.keys as { id: string }[];
-    const page = await openPage(t, dashboard, '/servers/viewed', {
-      person: { name: 'Mallory', workspace: 'wsp_other' },
-    });
-    const notFoundHeading = page.getByRole('heading', { name: 'Page not found' });
-    await notFoundHeading.waitFor();
-    const notFoundText = await page.getByRole('main').textContent();
-    for (const path of ['/servers/unknown', '/servers/viewed/secrets', '/servers/unknown/secrets']) {
-      await page.goto(path);
-      await notFoundHeading.waitFor();
-      assert.equal(await page.getByRole('main').textContent(), notFoundText);
-    }
-    await page.goto(`/calls?server=viewed&key=${call?.id}`);
-    await page.getByRole('heading', { name: 'No calls' }).waitFor();
   });
 
   it('is invited by an owner, joins at sign-in, and switches workspaces', async (t) => {

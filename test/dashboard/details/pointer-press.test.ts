@@ -9,25 +9,15 @@ import { holdResponses, waitForRender } from '../../support/upstreams/held-respo
 describe('the dashboard during a pointer press', { concurrency: 2 }, () => {
   const dashboard = useDashboard();
 
-  /** Fields that can be left with invalid input, and a button below each. */
-  const invalidInputs: readonly (readonly [label: string, text: string, below: string])[] = [
-    ['Slug', 'Not a slug', 'Add argument'],
-    ['Tool description', '', 'Add argument'],
-    ['Response fields', 'one, two, three and a long way more, so that it needs a second line here, a.b.c', 'Advanced'],
-  ];
-  for (const [label, text, buttonName] of invalidInputs)
-    it(`[find D2] hits the button below ${label} although leaving the field changes the layout`, async (t) => {
-      const page = await openPage(t, dashboard, '/servers/new?from=form');
-      await button(page, 'Add argument').click();
-      await page.getByText('Not saved yet').waitFor();
-      const input =
-        label === 'Response fields' ? page.getByRole('combobox', { name: label, exact: true }) : field(page, label);
-      await input.fill(text);
-      await waitForValidation(page);
-      await press(page, button(page, buttonName));
-      if (buttonName === 'Add argument') await field(page, 'Name of argument 2').waitFor();
-      else await field(page, 'Timeout, ms').waitFor();
-    });
+  it('[find D2] hits the button although leaving a field with two lines of input changes the layout', async (t) => {
+    const page = await openPage(t, dashboard, '/servers/new?from=form');
+    await page.getByText('Not saved yet').waitFor();
+    const input = page.getByRole('combobox', { name: 'Response fields', exact: true });
+    await input.fill('one, two, three and a long way more, so that it needs a second line here, a.b.c');
+    await waitForValidation(page);
+    await press(page, button(page, 'Advanced'));
+    await field(page, 'Timeout, ms').waitFor();
+  });
 
   it('[find D2] opens the pressed row although the list grows in the meantime', async (t) => {
     const { toolhost, config, upstream } = dashboard;

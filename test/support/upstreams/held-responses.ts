@@ -11,8 +11,6 @@ export type HeldResponses = {
    * rendered it.
    */
   nextResponse(): Promise<Release>;
-  /** Releases the newest held response, if there is one. */
-  releaseNewest(): Promise<void>;
   /** Stops holding responses and releases the held ones. */
   releaseAll(): Promise<void>;
 };
@@ -51,7 +49,6 @@ export async function holdResponses(
   await page.route((url) => url.pathname === path, hold);
   return {
     nextResponse: () => eventually(() => waiting.shift() ?? assert.fail(`no request was sent to ${path}`), 20_000),
-    releaseNewest: async () => waiting.pop()?.(),
     async releaseAll() {
       isHolding = false;
       for (const release of waiting.splice(0)) await release();
