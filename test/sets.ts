@@ -23,7 +23,6 @@ const fullSuiteOnly: readonly string[] = [
   'test/faults/',
   'test/gateway/client-credentials-replicas.test.ts',
   'test/gateway/evicted-remainders.test.ts',
-  'test/gateway/service-credentials-stored.test.ts',
   'test/gateway/search-quality.test.ts',
   'test/import-audit/import-audit.test.ts',
   'test/import/corpus.test.ts',

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, it } from 'node:test';
-import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { getNextUrl } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
@@ -12,7 +10,6 @@ import { oauthConfig } from '../support/valid-configs.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 const visible = Array.from({ length: 0x7e - 0x21 + 1 }, (_, index) => String.fromCharCode(0x21 + index));
-const anyCredential = fc.string({ unit: fc.constantFrom(...visible), minLength: 1, maxLength: 300 });
 const oauth = { ...oauthConfig, token_mode: 'passthrough' };
 
 /** Authentication schemes of a server, each with a function that reads the credential the upstream received. */
@@ -50,23 +47,12 @@ describe('an upstream credential of any visible characters', () => {
   };
 
   const examples = ['12|abcdef', '123:ABC-def', 'a,b', 'a&b', 'a@b', '"quoted"', "'", '=', '{x}', 'Bearer', 'a%20b'];
-  const exampleCredentials = [...examples, '\\'];
   it('[find E1] reaches the upstream unchanged, from Authorization and from the header that the server configures', async () => {
-    for (const credential of [...exampleCredentials, visible.join(''), visible.join('').repeat(20)]) {
+    for (const credential of [...examples, '\\', visible.join(''), visible.join('').repeat(20)]) {
       for (const index of slugs.keys())
         await assertArrives(index, credential, { authorization: `Bearer ${credential}` });
       for (const index of [6, 7]) await assertArrives(index, credential, { apikey: credential });
     }
-  });
-
-  it('[find E1] reaches the upstream byte for byte, whatever its characters (property)', async () => {
-    await fc.assert(
-      fc.asyncProperty(anyCredential, fc.nat({ max: slugs.length - 1 }), async (credential, index) => {
-        fc.pre(!/^th[a-z]_/i.test(credential));
-        await assertArrives(index, credential, { authorization: `Bearer ${credential}` });
-      }),
-      { numRuns: getRunCount(300) },
-    );
   });
 
   it('[find E1] is rejected with 401 if one field has two credentials or a value that no header can contain', async () => {
@@ -78,14 +64,6 @@ describe('an upstream credential of any visible characters', () => {
       assert.deepEqual([status, /one credential|apikey/.test(text)], [401, true], text);
     }
     assert.deepEqual(upstream.take(), []);
-  });
-
-  it('[find E1] also works in a trial call', async () => {
-    for (const token of exampleCredentials) {
-      const { status, text } = await toolhost.rest('POST', `/servers/${slugs[0]}/tools/get/call`, { body: { token } });
-      assert.equal(status, 200, text);
-      assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
-    }
   });
 });
 

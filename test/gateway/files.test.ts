@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
 import { createFileBytes, getFileUrl } from '../support/result-files.ts';
 import { setSecret } from '../support/server-requests.ts';
@@ -113,29 +112,19 @@ describe('a file in a tool result', () => {
   });
 
   it('[agent 4] has a safe name, whatever name the upstream sends', async () => {
-    const adversarialNames = fc.array(
-      fc.oneof(
-        fc.constantFrom('"', '\\', '/', '..', ';', '%0d%0a', '%', "'", '*', '\u202e', 'ü', '\u0000', '<', '😀', '.exe'),
-        fc.string({ unit: 'binary', maxLength: 5 }),
-      ),
-      { maxLength: 20 },
-    );
     const head = Buffer.alloc(inlineBytes + 1, 0xff);
-    await fc.assert(
-      fc.asyncProperty(adversarialNames, async (parts) => {
-        const name = parts.join('').toWellFormed();
-        const header = `attachment; filename*=UTF-8''${encodeURIComponent(name)}`;
-        respondWith(head, 'application/pdf', { 'content-disposition': header });
-        const link = getLink(await call());
-        assert.doesNotMatch(link.name, /[/\\\p{Cc}\p{Cf}"<>]/u);
-        const disposition = (await fetch(link.uri, { method: 'HEAD' })).headers.get('content-disposition') ?? '';
-        const [, plain = '', extended = ''] =
-          /^attachment; filename="([^"\\%]*)"; filename\*=UTF-8''([\w!#$&+.^`|~%-]+)$/.exec(disposition) ?? [];
-        assert.match(plain, /^[\x20-\x7e]+$/);
-        assert.equal(decodeURIComponent(extended), link.name);
-      }),
-      { numRuns: getRunCount(25) },
-    );
+    const parts = ['"', '\\', '/', '..', ';', '%0d%0a', '%', "'", '*', '\u202e', 'ü', '\u0000', '<', '😀', '.exe'];
+    for (const name of [parts.join(''), parts.toReversed().join('a'), ...parts.map((part) => `a${part}b.pdf`)]) {
+      const header = `attachment; filename*=UTF-8''${encodeURIComponent(name)}`;
+      respondWith(head, 'application/pdf', { 'content-disposition': header });
+      const link = getLink(await call());
+      assert.doesNotMatch(link.name, /[/\\\p{Cc}\p{Cf}"<>]/u);
+      const disposition = (await fetch(link.uri, { method: 'HEAD' })).headers.get('content-disposition') ?? '';
+      const [, plain = '', extended = ''] =
+        /^attachment; filename="([^"\\%]*)"; filename\*=UTF-8''([\w!#$&+.^`|~%-]+)$/.exec(disposition) ?? [];
+      assert.match(plain, /^[\x20-\x7e]+$/);
+      assert.equal(decodeURIComponent(extended), link.name);
+    }
   });
 
   it('[agent 4] can be downloaded unchanged, whole and in ranges', async () => {

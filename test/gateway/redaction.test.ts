@@ -52,11 +52,6 @@ const allEncodings = { ...escapes, ...encodings };
 const encodeWith = (text: string, spells: readonly Encode[]) => spells.reduce((inner, spell) => spell(inner), text);
 
 const letters = [...'abcdefghijkmnpqrsABCDEFGHJKLMNPQRS'];
-const credential = fc.string({
-  unit: fc.constantFrom(...letters, ...letters, ...'23456789', ...'/+-_.~=:@!$*^|{}[]`'),
-  minLength: 20,
-  maxLength: 40,
-});
 /** Credentials that also contain characters that start escape sequences. */
 const oddCredential = fc.string({
   unit: fc.constantFrom(...letters, ...'23456789', ...'/+-_.~=%&<>"\\\'^|'),
@@ -166,25 +161,6 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
     const token = 'sk-live/0123456789+abcdefghij';
     const message = await callForError(slug, token.toUpperCase(), `no ${token.toLowerCase()} here`);
     assert.match(message, /no \[redacted\] here/);
-  });
-
-  it('is redacted in an encoding that is escaped twice (property)', async () => {
-    const slug = await serve();
-    const escaped = fc.array(fc.constantFrom(...Object.keys(escapes)), { minLength: 1, maxLength: 2 });
-    const encodingNames = fc
-      .tuple(fc.constantFrom(...Object.keys(allEncodings)), escaped)
-      .map(([inner, outer]) => [inner, ...outer]);
-    const wrapperArbitrary = fc.constantFrom('no TEXT here', '<p>TEXT</p>', 'id="TEXT"', '[TEXT]\n');
-    await fc.assert(
-      fc.asyncProperty(credential, encodingNames, wrapperArbitrary, async (token, chosen, wrapper) => {
-        const wrap = (text: string) => wrapper.replace('TEXT', () => text);
-        const spells = chosen.map((name) => allEncodings[name] as Encode);
-        // A longer text is truncated.
-        fc.pre(encodeWith(token, spells).length < 36 * token.length);
-        await assertRedacted(slug, token, spells, wrap, chosen.join(', then '));
-      }),
-      { numRuns: getRunCount(400) },
-    );
   });
 
   it('is redacted in a body, a header, and the reason phrase of a status (property)', async () => {

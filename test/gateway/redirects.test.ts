@@ -265,13 +265,4 @@ describe('a tool with redirects: "follow"', () => {
     const host = new URL(fixture.upstream.url).host;
     assert.deepEqual([call?.outcome, call?.upstream_status, call?.upstream_host], ['upstream_status', 401, host]);
   });
-
-  it('[conf 5] sends exactly one request without redirects: "follow"', async () => {
-    respondWithRedirect(fixture.upstream, '/a', `${otherUpstream.url}/file`);
-    takeRequests();
-    const errorText = await callForError(await fixture.createToolServer({ url: '/a' }));
-    assert.match(errorText, /redirects are not followed unless the tool has redirects: "follow"$/);
-    const { home, away } = takeRequests();
-    assert.deepEqual([home.length, away.length], [1, 0]);
-  });
 });

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { deflateRawSync, deflateSync } from 'node:zlib';
-import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { buildJsonResponse, buildResponse } from '../support/response-caller.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -92,14 +90,6 @@ describe('the content type of a tool result', () => {
       assert.equal(description?.text, `The response is a file: ${mimeType}, ${bytes.length} bytes.`);
       assert.deepEqual([block?.type, (block?.resource as Json | undefined)?.mimeType], ['resource', mimeType]);
     }
-  });
-
-  it('[conf 5] includes a text block with name, type, and size before every file', async () => {
-    const pdf = Buffer.from('%PDF-1.4\n\xff\xfe\0\x01', 'latin1');
-    const headers = { 'content-disposition': 'attachment; filename="bill.pdf"' };
-    const [first, second, ...more] = await callForContent('application/pdf', pdf, headers);
-    assert.equal(first?.text, `The response is a file: bill.pdf (application/pdf, ${pdf.length} bytes).`);
-    assert.deepEqual([second?.type, more], ['resource', []]);
   });
 
   it('[conf 5] decodes text by its byte order mark, its declared charset, UTF-8, or windows-1252', async () => {
@@ -232,17 +222,6 @@ describe('the content type of a tool result', () => {
       assert.equal(await callForFileName(`attachment; filename="${requestedName}"`), name, requestedName);
     const hidden = encodeURIComponent('in\u202Evoice\u200b\u0000\u0007\u2028fdp.exe\u2066');
     assert.equal(await callForFileName(`attachment; filename*=UTF-8''${hidden}`), 'invoicefdp.exe');
-    await fc.assert(
-      fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 120 }), async (requestedName) => {
-        const encoded = encodeURIComponent(requestedName.toWellFormed());
-        const name = await callForFileName(`attachment; filename*=UTF-8''${encoded}`);
-        if (name === undefined) return;
-        const shown = String(name);
-        assert.ok([...shown].length <= 100 && shown.isWellFormed() && shown.trim() !== '');
-        assert.doesNotMatch(shown, /[/\\<>:"|?*\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|^\./u);
-      }),
-      { numRuns: getRunCount(200) },
-    );
   });
 
   it('[conf 5] keeps the file names of multipart parts and detects text parts by the same rule', async () => {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, it } from 'node:test';
-import { formatApiKey } from '@toolhost/credentials/ids';
 import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { callerToken, getErrorText, startOneTool } from '../support/one-tool.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
@@ -18,7 +16,6 @@ const neverSentError = /never sent to an upstream/;
 const nonexistentKey = `thk_${'A'.repeat(12)}_${'B'.repeat(49)}`;
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
-const alphanumeric = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
 
 /** Returns changed forms of a key. A whole key is also detected without its prefix, by its checksum. */
 const changeKey = (key: string) => [key, key.toUpperCase(), key.toLowerCase(), `T${key.slice(1)}`, key.slice(4)];
@@ -42,12 +39,6 @@ const wrappers: ((key: string) => string)[] = [
   percent,
   (key) => `x.${base64(JSON.stringify({ key }))}.y`,
 ];
-
-/** Encodings, each of which may be applied to the output of another. */
-const encodings = [base64, base64Url, toHex, percent, (text: string) => text.replaceAll('%', '%25')];
-
-/** Patterns that identify a credential of this service by its format alone. */
-const serviceCredentialPatterns = [/^(?:[Tt]h[akrpc]|TH[AKRPC])_/, /th[ar]_[0-9A-Za-z]{43}(?![0-9A-Za-z])/];
 
 describe('a credential of this service, plain or in one layer of encoding', () => {
   const { toolhost, upstream } = useToolhostWithUpstream({ env: { REFUSALS_PER_MINUTE: '0' } });
@@ -85,7 +76,9 @@ describe('a credential of this service, plain or in one layer of encoding', () =
 
   it('[find B3] is sent to no upstream as a wrapped API key, and the 401 explains why', async () => {
     await assertRejectedEverywhere(key);
-    for (const text of [...changeKey(key), ...wrappers.map((wrap) => wrap(key))])
+    // The Base64 form of a key depends on the text before it.
+    const surrounded = ['', 'a', 'ab', '~"?.'].map((text) => `${text}${key}${text}`);
+    for (const text of [...changeKey(key), ...wrappers.flatMap((wrap) => surrounded.map(wrap))])
       await assertRejected('own-0', { authorization: `Bearer ${text}` });
     assert.match(await assertRejected('own-0', { authorization: `Bearer "${key}"` }), /never sent there/);
   });
@@ -99,46 +92,11 @@ describe('a credential of this service, plain or in one layer of encoding', () =
     }
   });
 
-  it('[find B3] reaches no upstream as an arbitrarily wrapped API key (property)', async () => {
-    const unit = fc.constantFrom(...alphanumeric, '.', ':', '?', '~', '"');
-    const surroundingText = fc.string({ unit, maxLength: 50 });
-    const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
-    const wrapped = fc
-      .tuple(bytes(9), bytes(32), fc.constantFrom(...wrappers), surroundingText, surroundingText)
-      .map(([id, secret, wrap, start, end]) => wrap(`${start}${formatApiKey(id, secret).key}${end}`));
-    await fc.assert(
-      fc.asyncProperty(wrapped, fc.constantFrom(...forwardingServers), async (text, slug) => {
-        await assertRejected(slug, { authorization: `Bearer ${text}` });
-      }),
-      { numRuns: getRunCount(300) },
-    );
-  });
-
   const assertForwarded = async (token: string) => {
     const { status, text } = await toolhost.post('own-0', call, { token });
     assert.equal(status, 200, text);
     assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
   };
-
-  it('[find B3] is not detected in tokens of other services, including nested ones (property)', async () => {
-    const tokens = fc
-      .tuple(
-        fc.uint8Array({ minLength: 30, maxLength: 1500 }),
-        fc.constantFrom('base64url' as const, 'hex' as const, 'base64' as const),
-        fc.array(fc.constantFrom(...encodings), { maxLength: 2 }),
-      )
-      .map(([bytes, form, encode]) => {
-        let text = Buffer.from(bytes).toString(form);
-        // Occurs once in a million tokens and is rejected in any encoding.
-        if (serviceCredentialPatterns.some((pattern) => pattern.test(text))) text = `x${text.replaceAll('_', '-')}`;
-        for (const next of encode) if (next(text).length < 6000) text = next(text);
-        return text;
-      });
-    await fc.assert(fc.asyncProperty(tokens, assertForwarded), {
-      numRuns: getRunCount(200),
-      examples: ['tHD', 'thx', 'tHk'].map((prefix) => [`${prefix}_${'A'.repeat(40)}`]),
-    });
-  });
 
   it('[sec A1] is sent to no upstream if it only has the prefix, valid or not', async () => {
     const foreignKey = await toolhost.createKey({ workspace: 'strangers' });
@@ -158,6 +116,8 @@ describe('a credential of this service, plain or in one layer of encoding', () =
       `pat_${id}_${secret.slice(0, -1)}${other}`,
       `${secret}_${id}`,
       `with-the_${'token'.repeat(8)}`,
+      ...['tHD', 'thx', 'tHk'].map((prefix) => `${prefix}_${'A'.repeat(40)}`),
+      base64(toHex(`thing_${secret.slice(1)}`)),
       jwtParts.map((part) => Buffer.from(part).toString('base64url')).join('.'),
     ])
       await assertForwarded(token);
@@ -182,6 +142,43 @@ describe('a credential of this service, plain or in one layer of encoding', () =
         assert.equal(reply.text.includes(value), false);
       }
     }
+  });
+
+  it('[find B3] is stored in no other text and no key of a configuration', async () => {
+    const url = `${upstream.url}/thing`;
+    const clientCredentials = {
+      type: 'ClientCredentials',
+      token_url: url,
+      client_id: 'c',
+      client_secret: '{{SECRET}}',
+    };
+    const withTool = (more: Json) => ({ tools: [buildToolAt(url, more)] });
+    const withArgument = (schema: Json) => withTool({ input_schema: { q: { type: 'string', ...schema } } });
+    for (const put of [key, base64(key), `tha_${'aB3'.repeat(14)}z`])
+      for (const overrides of [
+        { description: put },
+        { base_url: `${upstream.url}/${put}` },
+        { headers: { 'X-Key': put } },
+        { variables: { REGION: { value: put } } },
+        { variables: { REGION: { value: 'eu', enum: ['eu', put] } } },
+        { authentication: { ...clientCredentials, client_id: put } },
+        { authentication: { ...clientCredentials, extra_params: { tenant: put } } },
+        { authentication: { ...clientCredentials, token_url: `${url}?k=${put}` } },
+        { oauth: { ...oauth, scopes: [put] } },
+        { oauth: { ...oauth, extra_params: { [put]: 'consent' } } },
+        { views: { desk: { description: put, tools: ['get'] } } },
+        withTool({ title: put }),
+        withTool({ method: 'POST', body_template: { q: [put] } }),
+        withArgument({ description: put }),
+        withArgument({ default: put, optional: true }),
+        withArgument({ examples: [put] }),
+        withArgument({ enum: ['a', put] }),
+        withArgument({ wire_name: put }),
+      ]) {
+        const body = buildServerAt('own-stored', upstream.url, overrides);
+        const reply = await toolhost.rest('POST', '/servers', { body });
+        assert.deepEqual([reply.status, neverSentError.test(reply.text)], [400, true], JSON.stringify(overrides));
+      }
   });
 
   it('[find B3] is detected as a plain API key after hundreds of other texts of a configuration', async () => {

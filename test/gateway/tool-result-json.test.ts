@@ -179,16 +179,6 @@ describe('the tool result of a JSON response', () => {
     }
   });
 
-  it('[sec A10] redacts the password within a Basic token', async () => {
-    for (const password of ['Sup3r-geheim-Passw0rd', 'Zauberwört-geheim']) {
-      const authentication = { type: 'Basic', token: Buffer.from(`anna:${password}`).toString('base64') };
-      const response = { status: 400, body: { user: 'anna', password } };
-      const slug = await serve(response, {}, { authentication });
-      const message = getErrorText(await fixture.toolhost.callTool(slug, await fixture.toolhost.createKey(), 'run'));
-      assert.match(message, /"user":"anna","password":"\[redacted\]"/);
-    }
-  });
-
   it('[imp 2] is text for a raw file with a type such as application/vnd.github.raw+json, unless it is JSON', async () => {
     const raw = (body: string | Buffer) => buildResponse('application/vnd.github.raw+json; charset=utf-8', body);
     const readme = '# Readme\n\nHello';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { createNoonClock } from '../support/noon-clock.ts';
-import { getTexts, getToolNames, getTools, listCalls, patchServer } from '../support/server-requests.ts';
+import { getTexts, getToolNames, getTools, listCalls } from '../support/server-requests.ts';
 import type { Json, Reply, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
@@ -169,16 +169,6 @@ describe('a view of a server', () => {
     const stream = await fetch(url, { headers: { accept: 'text/event-stream', authorization: `Bearer ${token}` } });
     assert.deepEqual([stream.status, stream.headers.get('allow')], [405, 'POST']);
     assert.equal((await toolhost.rpc('shop/support', undefined, 'tools/list')).status, 401);
-  });
-
-  it('follows changes of its configuration [agent 2]', async () => {
-    await serve('moving', { v: { tools: ['get_invoice'] } });
-    assert.deepEqual(await listToolNames('moving/v'), ['get_invoice']);
-    await patchServer(toolhost, 'moving', { views: { v: { tags: ['billing'] }, w: { tools: ['list_orders'] } } });
-    assert.deepEqual(await listToolNames('moving/v'), ['get_invoice', 'find_invoice']);
-    assert.deepEqual(await listToolNames('moving/w'), ['list_orders']);
-    await patchServer(toolhost, 'moving', { views: null });
-    assert.equal((await list('moving/v')).status, 404);
   });
 
   it('is stored in its call records, which can be filtered by it [agent 2]', async () => {

@@ -1,67 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { newWorkspaceId } from '@toolhost/credentials/ids';
 import { ConcurrencyLimiter } from '@toolhost/limits/concurrency-limiter';
 import { createFairCache } from '@toolhost/limits/fair-cache';
 import { MemoryBudget } from '@toolhost/limits/memory-budget';
 import { createPreemptibleSlots } from '@toolhost/limits/preemptible-slots';
 import { Limits } from '../../apps/server/src/gateway/limits/limits.ts';
-import { maxConcurrentModels } from '../../apps/server/src/operations/quotas/concurrency-limiters.ts';
 import { ThreadPool } from '../../apps/server/src/threads/thread-pool.ts';
-import { createPersonSession } from '../support/browser/dashboard.ts';
-import { personRequest } from '../support/browser/person-request.ts';
-import { eventually } from '../support/eventually.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
-import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
-import { buildServerAt } from '../support/upstream-configs.ts';
-
-describe('[find A8] model requests', async () => {
-  const { upstream, toolhost, stop } = await startToolhostWithUpstream();
-  upstream.on('*', () => 'hold');
-  after(stop);
-
-  const getModelCounts = () => toolhost.running.app.runner.concurrencyLimiters.model.getCounts();
-
-  /** Sends model requests from a workspace with two keys, as many as one workspace may have. */
-  async function startModelRequests(slug: string, keys: readonly string[]): Promise<Promise<unknown>[]> {
-    const [key = ''] = keys;
-    const saved = { kind: 'anthropic', url: `${upstream.url}/v1`, model: 'held' };
-    const server = await toolhost.rest('POST', '/servers', { key, body: buildServerAt(slug, upstream.url) });
-    const stored = await toolhost.rest('PUT', '/models/held', { key, body: saved });
-    assert.deepEqual([server.status, stored.status], [201, 200], server.text + stored.text);
-    const body = { model: { saved: 'held' }, messages: [{ role: 'user', text: 'Hello' }] };
-    return keys
-      .flatMap((key) => Array.from({ length: maxConcurrentModels.perTenant / 2 }, () => key))
-      .map((key) => toolhost.rest('POST', `/servers/${slug}/playground`, { key, body }).catch(() => undefined));
-  }
-
-  it('of many workspaces of one creator are limited like those of one workspace, and all creators together by the total', async () => {
-    const { perTenant, total } = maxConcurrentModels;
-    const session = await createPersonSession(toolhost, { name: 'Ada' });
-    const requestAs = async (path: string, body: Json) =>
-      (await personRequest(toolhost, session, 'POST', path, body)).body;
-    const started: Promise<unknown>[] = [];
-    for (const slug of ['ada-1', 'ada-2', 'ada-3']) {
-      await requestAs('/workspaces', { name: slug });
-      const keys = [1, 2].map(
-        async (n) => (await requestAs('/keys', { name: `${n}`, scopes: ['manage', 'call'] })).key,
-      );
-      started.push(...(await startModelRequests(slug, (await Promise.all(keys)).map(String))));
-    }
-    const expected = { running: perTenant, waiting: 2 * perTenant };
-    await eventually(() => assert.partialDeepStrictEqual(getModelCounts(), expected));
-    for (let n = 0; n < total / perTenant + 3; n++) {
-      const workspace = `of person ${n}`;
-      const keys = [await toolhost.createKey({ workspace }), await toolhost.createKey({ workspace })];
-      started.push(...(await startModelRequests(`person-${n}`, keys)));
-      await eventually(() => assert.equal(getModelCounts().running + getModelCounts().waiting, started.length));
-    }
-    assert.equal(getModelCounts().running, total);
-    await upstream.waitForRequest(total);
-    assert.equal(upstream.requests.length, total);
-  });
-});
 
 /** Requests units of a share alternately for these workspaces. Resolves with the number of granted units. */
 type ClaimShare = (workspaceIds: readonly string[]) => Promise<number> | number;

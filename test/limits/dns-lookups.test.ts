@@ -92,24 +92,6 @@ describe('DNS lookups', () => {
     assert.equal(names.requestedNames.length, dnsLimits.perTenant);
   });
 
-  it('[sec F5] for client metadata documents of unverified callers leave threads for others', async () => {
-    const toolhost = await startToolhost(options());
-    stop = toolhost.stop;
-    const url = `http://good.example:${upstream.port}/thing`;
-    await createCallingServer(toolhost, 'neighbour', [url]);
-    await createCallingServer(toolhost, 'logs-in', [url], { authentication: { type: 'Bearer' }, oauth });
-    const pages = Array.from({ length: 40 }, (_, n) => {
-      const query = new URLSearchParams({
-        client_id: `https://c${n}.silent.example/client.json`,
-        response_type: 'code',
-      });
-      return fetch(`${toolhost.url}/mcp/logs-in/authorize?${query}`, { redirect: 'manual' });
-    });
-    for (const page of await Promise.all(pages)) assert.equal(page.status, 400);
-    assert.equal(names.queued, 0);
-    await assertServed(toolhost);
-  });
-
   it('[find A3] for client metadata documents of one unverified caller do not delay another one', async () => {
     const toolhost = await startToolhost({ ...options(), env: { ...options().env, TRUSTED_PROXIES: '1' } });
     stop = toolhost.stop;

@@ -3,8 +3,6 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, describe, it } from 'node:test';
 import { formatApiKey } from '@toolhost/credentials/ids';
-import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
@@ -78,24 +76,6 @@ describe('requests that are rejected by their headers', async () => {
     assert.equal(await getEchoedId(`{"id":"${'x'.repeat(400_000)}"}`), undefined);
     assert.equal(await getEchoedId(`{"id":${'1'.repeat(400_000)}}`), undefined);
     assert.equal(await getEchoedId(`{"id":5,"params":{"text":"broken`.padEnd(400_000, 'x')), '5');
-  });
-
-  it('[find A3] get the ID that a parser finds, for a message of any form (property)', async () => {
-    const anyMessage = fc.dictionary(
-      fc.oneof(fc.constantFrom('id', 'jsonrpc', 'method', 'params', 'i"d', 'i\\d'), fc.string({ maxLength: 4 })),
-      fc.oneof(fc.jsonValue({ maxDepth: 3 }), fc.string({ unit: 'binary', maxLength: 8 }), fc.integer()),
-      { maxKeys: 6, noNullPrototype: true },
-    );
-    const isId = (id: unknown) => typeof id === 'string' || /^-?\d+$/.test(JSON.stringify(id) ?? '');
-    await fc.assert(
-      fc.asyncProperty(anyMessage, fc.constantFrom(undefined, 1, 2), async (message, space) => {
-        const body = JSON.stringify(message, undefined, space);
-        fc.pre(Buffer.byteLength(body) < 4000);
-        const { id } = JSON.parse(body) as { id?: unknown };
-        assert.equal(await getEchoedId(body), isId(id) ? JSON.stringify(id) : undefined);
-      }),
-      { numRuns: getRunCount(200) },
-    );
   });
 
   /** Returns the beginning of a request that announces more than it sends. */

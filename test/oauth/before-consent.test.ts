@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { wellKnownVendors } from '@toolhost/mcp-clients/redirect-schemes';
-import fc from 'fast-check';
-import { getRunCount, isFullSuite } from '../sets.ts';
 import { type Changes, getRedirectTarget, type Page, visibleText } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, post } from '../support/oauth/oauth-client.ts';
@@ -10,18 +8,9 @@ import { startClientDocuments } from '../support/upstreams/client-documents.ts';
 
 /** Requests with one invalid parameter; the error can be sent to the client's redirect URI. */
 const redirectedErrors: [what: string, changes: Changes, error: string][] = [
-  ['no response_type', { response_type: undefined }, 'invalid_request'],
-  ['an implicit response_type', { response_type: 'token' }, 'unsupported_response_type'],
   ['a hybrid response_type', { response_type: 'code id_token' }, 'unsupported_response_type'],
-  ['response_mode fragment', { response_mode: 'fragment' }, 'invalid_request'],
-  ['response_mode form_post', { response_mode: 'form_post' }, 'invalid_request'],
   ['response_mode web_message', { response_mode: 'web_message' }, 'invalid_request'],
-  ['a request object', { request: 'eyJ' }, 'invalid_request'],
-  ['a request URI', { request_uri: 'https://agent.example/request' }, 'invalid_request'],
   ['no challenge', { code_challenge: undefined }, 'invalid_request'],
-  ['no challenge method', { code_challenge_method: undefined }, 'invalid_request'],
-  ['a plain challenge', { code_challenge_method: 'plain' }, 'invalid_request'],
-  ['a short challenge', { code_challenge: 'x' }, 'invalid_request'],
   ['another resource', { resource: 'https://evil.example/mcp/x' }, 'invalid_target'],
   ['a resource that is no URL', { resource: 'javascript:alert(1)' }, 'invalid_target'],
 ];
@@ -47,13 +36,6 @@ const verifiedRedirectUris = [
   ...['http://127.0.0.1:9/cb', 'http://localhost/cb', 'http://[::1]:9/cb'],
   ...['https://claude.ai/api/mcp/auth_callback', 'cursor://anysphere.cursor-mcp/oauth/callback'],
 ];
-
-let nextIndex = 0;
-/**
- * Returns the whole list, or only one item per call, a different one each time, unless the whole test set runs. There
- * are far more combinations than there are differences.
- */
-const sample = <T>(all: readonly T[]): readonly T[] => (isFullSuite ? all : [all[nextIndex++ % all.length] as T]);
 
 describe('authorization before consent', async () => {
   const site = await startClientDocuments();
@@ -91,7 +73,7 @@ describe('authorization before consent', async () => {
 
   it('[find B4] shows an error of an unverified client on a page with its redirect URI, without redirecting', async () => {
     await forEachClient(unverifiedRedirectUris, async (client, slug) => {
-      for (const [what, changes, error] of sample(redirectedErrors)) {
+      for (const [what, changes, error] of redirectedErrors) {
         const { url, state } = client.authorization(changes);
         const page = await world.newBrowser().get(url);
         assertNoRedirect(page, `${slug} ${client.redirectUri} ${what}`);
@@ -109,7 +91,7 @@ describe('authorization before consent', async () => {
 
   it('[find B4] redirects an error automatically to a program on this device and to the URL of a verified client', async () => {
     await forEachClient(verifiedRedirectUris, async (client, slug) => {
-      for (const [what, changes, error] of sample(redirectedErrors)) {
+      for (const [what, changes, error] of redirectedErrors) {
         const target = getRedirectTarget(await world.newBrowser().get(client.authorization(changes).url));
         assert.ok(target?.href.startsWith(client.redirectUri), `${slug} ${client.redirectUri} ${what}`);
         assert.equal(target?.searchParams.get('error'), error);
@@ -119,7 +101,7 @@ describe('authorization before consent', async () => {
 
   it('[find B4] shows a page without a link when the request identifies no client', async () => {
     await forEachClient([...unverifiedRedirectUris, ...verifiedRedirectUris], async (client, slug) => {
-      for (const [what, change] of sample(unredirectedErrors)) {
+      for (const [what, change] of unredirectedErrors) {
         const { url } = client.authorization();
         change(url, client);
         const page = await world.newBrowser().get(url);
@@ -127,28 +109,6 @@ describe('authorization before consent', async () => {
         assert.doesNotMatch(page.html, /<a /);
       }
     });
-  });
-
-  it('[find B4] redirects to an unverified client for no combination of errors', async () => {
-    const clients = (await Promise.all(slugs.map((slug) => createClients(slug, 'https://evil.example/cb')))).flat();
-    const otherNames = fc.constantFrom('prompt', 'error', 'max_age', 'display', 'scope', 'nonce');
-    const combinations = fc.record({
-      client: fc.constantFrom(...clients),
-      changes: fc.subarray(redirectedErrors.map(([, changes]) => changes)),
-      others: fc.subarray(unredirectedErrors.map(([, change]) => change)),
-      more: fc.dictionary(otherNames, fc.string({ maxLength: 20 })),
-    });
-    await fc.assert(
-      fc.asyncProperty(combinations, async ({ client, changes, others, more }) => {
-        const { url } = client.authorization(Object.assign({}, more, ...changes));
-        for (const change of others) change(url, client);
-        const page = await world.newBrowser().get(url);
-        assert.equal(getRedirectTarget(page), undefined);
-        assert.equal(page.headers.get('refresh'), null);
-        assert.ok(page.status === 200 || page.status === 400, String(page.status));
-      }),
-      { numRuns: getRunCount(150) },
-    );
   });
 
   it("[find B4] renders the client's name as text on an error page", async () => {
@@ -161,64 +121,40 @@ describe('authorization before consent', async () => {
     assert.equal(page.html.match(/<a /g)?.length, 1);
   });
 
-  const schemes = fc.oneof(
-    fc.constantFrom(
-      ...['javascript', 'data', 'vbscript', 'file', 'blob', 'about', 'view-source', 'filesystem', 'intent', 'jar'],
-      ...['search-ms', 'ms-msdt', 'ms-settings', 'ms-word', 'mailto', 'ssh', 'ftp', 'smb', 'ldap', 'ws', 'git', 'urn'],
-      ...['slack', 'zoommtg', 'facetime', 'shortcuts', 'x-apple.systempreferences', 'microsoft.windows.camera'],
-      ...['com.microsoft.teams', 'teams.microsoft.com', 'com.apple.news', 'com.google.chrome.ios', 'com.slack'],
-      ...['com.googleusercontent.apps.123-abc', 'us.zoom.videomeetings', 'org.mozilla.firefox'],
-      'org.telegram.messenger',
-      ...['cursor-x', 'xcursor', 'vscodex', 'http+unix', 'a..b', '1.b', 'a.', 'x.y', 'windows.x'],
-    ),
-    fc.stringMatching(/^[a-z][a-z0-9+-]{0,12}$/),
-    fc
-      .tuple(
-        fc.constantFrom('com', 'org', 'net', 'io', 'us', 'de', 'co.uk'),
-        fc.constantFrom(...wellKnownVendors),
-        fc.stringMatching(/^(\.[a-z0-9]{1,8}){0,3}$/),
-      )
-      .map(([top, maker, program]) => `${top}.${maker}${program}`),
-  );
-  const allowedSchemes = [
-    ...['https', 'http', 'cursor', 'vscode', 'vscode-insiders', 'windsurf', 'claude', 'zed', 'warp', 'kiro', 'mcpjam'],
+  const refusedSchemes = [
+    ...['javascript', 'data', 'vbscript', 'file', 'blob', 'about', 'view-source', 'filesystem', 'intent', 'jar'],
+    ...['search-ms', 'ms-msdt', 'ms-settings', 'ms-word', 'mailto', 'ssh', 'ftp', 'smb', 'ldap', 'ws', 'git', 'urn'],
+    ...['slack', 'zoommtg', 'facetime', 'shortcuts', 'x-apple.systempreferences', 'microsoft.windows.camera'],
+    ...['com.microsoft.teams', 'teams.microsoft.com', 'com.apple.news', 'com.google.chrome.ios', 'com.slack'],
+    ...['com.googleusercontent.apps.123-abc', 'us.zoom.videomeetings', 'org.mozilla.firefox'],
+    'org.telegram.messenger',
+    ...['cursor-x', 'xcursor', 'vscodex', 'http+unix', 'a..b', '1.b', 'a.', 'x.y', 'windows.x'],
+    ...wellKnownVendors.flatMap((maker) => [`com.${maker}`, `io.${maker}.app1`]),
   ];
-
+  const forms = [':x', ':/cb', ':///cb', ':%2F%2Fx', '://host/cb', '://127.0.0.1/cb', '://claude.ai/cb'];
   it('[find B4] rejects redirect schemes other than https, loopback http, reversed domains, and those of known clients', async () => {
     const [slug = ''] = slugs;
     const honest = await world.registerClient(slug);
-    const hosts = ['://host/cb', '://127.0.0.1/cb', '://claude.ai/cb'];
-    const forms = fc.constantFrom(':x', ':/cb', ':///cb', ':%2F%2Fx', ...hosts);
-    await fc.assert(
-      fc.asyncProperty(schemes, forms, fc.boolean(), async (scheme, form, isUpper) => {
-        fc.pre(!allowedSchemes.includes(scheme));
-        const uri = (isUpper ? scheme.toUpperCase() : scheme) + form;
-        const address = `198.51.100.${Math.floor(Math.random() * 250)}`;
-        const metadata = { redirect_uris: [uri] };
-        const reply = await post(`${world.issuer(slug)}/register`, metadata, { 'x-forwarded-for': address });
-        assertOAuthError(reply, 400, 'invalid_redirect_uri');
-        assertNoRedirect(await world.newBrowser().get(honest.authorization({ redirect_uri: uri }).url), uri);
-        const id = site.publish('/scheme.json', metadata, { 'cache-control': 'no-store' });
-        const documented = clientWithId(id, { issuer: world.issuer(slug), redirectUri: uri });
-        assertNoRedirect(await world.newBrowser().get(documented.authorization().url), uri);
-      }),
-      { numRuns: getRunCount(150) },
-    );
+    for (const [index, scheme] of refusedSchemes.entries()) {
+      const uri = (index % 5 === 0 ? scheme.toUpperCase() : scheme) + forms[index % forms.length];
+      const metadata = { redirect_uris: [uri] };
+      const address = { 'x-forwarded-for': `198.51.100.${index % 250}` };
+      const reply = await post(`${world.issuer(slug)}/register`, metadata, address);
+      assertOAuthError(reply, 400, 'invalid_redirect_uri');
+      assertNoRedirect(await world.newBrowser().get(honest.authorization({ redirect_uri: uri }).url), uri);
+      const id = site.publish('/scheme.json', metadata, { 'cache-control': 'no-store' });
+      const documented = clientWithId(id, { issuer: world.issuer(slug), redirectUri: uri });
+      assertNoRedirect(await world.newBrowser().get(documented.authorization().url), uri);
+    }
   });
 
   it('[find B4] registers reversed domains and the schemes of known clients', async () => {
     const [slug = ''] = slugs;
-    const domains = fc
-      .stringMatching(/^[a-z]{2,6}(\.[a-z0-9]{1,8}){1,3}$/)
-      .filter((name) => !name.split('.').some((label) => wellKnownVendors.includes(label)));
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(domains, fc.constantFrom(...allowedSchemes.slice(2))), async (scheme) => {
-        for (const form of [':/cb', '://cb', '://host/oauth/cb']) {
-          const client = await world.registerClient(slug, { redirectUri: scheme + form });
-          assert.equal((await world.newBrowser().get(client.authorization().url)).status, 200, scheme + form);
-        }
-      }),
-      { numRuns: getRunCount(30) },
-    );
+    const known = ['cursor', 'vscode', 'vscode-insiders', 'windsurf', 'claude', 'zed', 'warp', 'kiro', 'mcpjam'];
+    for (const scheme of [...known, 'com.example.agent', 'dev.ab1', 'org.a.b2.c3'])
+      for (const form of [':/cb', '://cb', '://host/oauth/cb']) {
+        const client = await world.registerClient(slug, { redirectUri: scheme + form });
+        assert.equal((await world.newBrowser().get(client.authorization().url)).status, 200, scheme + form);
+      }
   });
 });

@@ -90,7 +90,7 @@ describe('consent', async () => {
     assert.deepEqual(world.provider.takeLoginRequests(), []);
   });
 
-  it('[sec D3] [mcp 48] stops a login that returns to a different browser than the one that consented', async () => {
+  it('[sec D] [sec D3] [mcp 48] stops a login that returns to a different browser than the one that consented', async () => {
     const [attacker, victim] = [world.newBrowser(), world.newBrowser()];
     const captured = getNextUrl(await goToProvider(attacker));
     // The victim has unfinished logins here and is logged in at the provider.

@@ -34,7 +34,7 @@ describe('hostnames of the machine in local mode', async () => {
       const metadata = `${base}/.well-known/oauth-protected-resource/mcp/${slug}`;
       assert.deepEqual([status, String(headers['www-authenticate']).includes(`"${metadata}"`)], [401, true], host);
     }
-    for (const host of ['evil.example', `evil.example:${port}`, 'toolhost', `toolhost:${port}`, 'localhost:9000'])
+    for (const host of ['evil.example', '127.0.0.1', '127.0.0.1:1', 'toolhost', `toolhost:${port}`, 'localhost:9000'])
       assert.equal((await sendRequest(`/mcp/${slug}`, host)).status, 421, host);
   });
 

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, beforeEach, describe, it } from 'node:test';
-import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { getNextUrl, visibleText } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient } from '../support/oauth/oauth-client.ts';
@@ -185,28 +183,20 @@ describe('tokens and errors of the provider', async () => {
 
   it('[find E4] shows an error code only if it is a single word: no markup, no sentence, no secret', async () => {
     const { clientSecret } = world.provider;
-    const errorCodes = fc.oneof(
-      fc.string({ unit: 'binary', maxLength: 200 }),
-      fc.constantFrom(
-        ...[markup, 'a b', 'please visit evil.example', 'a"b', 'a\\b', '\u202egnp', 'x'.repeat(65)],
-        ...[clientSecret, `x${clientSecret}`, clientSecret.slice(3, 20)],
-      ),
-    );
-    await fc.assert(
-      fc.asyncProperty(errorCodes, fc.boolean(), async (error, isAtLogin) => {
-        const isSingleWord = error === '' || /^[A-Za-z0-9_.-]{1,64}$/.test(error);
-        fc.pre(!isSingleWord || error.includes(clientSecret) || clientSecret.includes(error));
-        fc.pre(error.isWellFormed());
+    const errorCodes = [
+      ...[markup, 'a b', 'please visit evil.example', 'a"b', 'a\\b', 'a\u0000b', 'ü', '\u202egnp', 'x'.repeat(65)],
+      ...[clientSecret, `x${clientSecret}`, clientSecret.slice(3, 20)],
+    ];
+    for (const error of errorCodes)
+      for (const isAtLogin of [true, false]) {
         world.provider.onLogin(isAtLogin ? () => ({ error }) : undefined);
         const { description, hasCode, page } = await completeLogin(clients.issued, { error }, 400);
         assert.equal(hasCode, false);
         assert.match(
           description,
-          /^(the provider responded to the login with an error|the provider does not accept this login|.*neither a code nor an error)$/,
+          /^(the provider responded to the login with an error|the provider does not accept this login)$/,
         );
         assert.ok(!page.html.includes(clientSecret.slice(3, 20)));
-      }),
-      { numRuns: getRunCount(100) },
-    );
+      }
   });
 });

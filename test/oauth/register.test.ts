@@ -46,18 +46,6 @@ describe('client registration', async () => {
     assert.deepEqual(rest, { ...metadata, ...fixed, token_endpoint_auth_method: 'none' });
   });
 
-  it('accepts the redirect URIs of widely used clients', async () => {
-    for (const uri of [
-      ...['https://claude.ai/api/mcp/auth_callback', 'https://vscode.dev/redirect', 'http://127.0.0.1:33418/'],
-      ...['http://[::1]:9000/cb', 'http://localhost:6274/oauth/callback'],
-      ...['cursor://anysphere.cursor-mcp/oauth/callback', 'com.example.agent:/oauth2redirect'],
-    ]) {
-      const reply = await register({ redirect_uris: [uri] });
-      assert.equal(reply.status, 201, uri);
-      assert.equal((await openConsentPage(String(reply.body.client_id), uri)).status, 200, uri);
-    }
-  });
-
   const refused = [
     ...['http://agent.example/cb', 'http://127.0.0.2/cb', 'http://localhost.evil.example/cb', 'http://192.168.0.1/cb'],
     ...['javascript:alert(1)', 'JavaScript:alert(1)', ' javascript:alert(1)', 'data:text/html,x', 'vbscript:x'],
@@ -72,15 +60,6 @@ describe('client registration', async () => {
       const reply = await register({ redirect_uris: ['https://agent.example/cb', uri] }, '192.0.2.250');
       assertOAuthError(reply, 400, 'invalid_redirect_uri');
       assert.match(String(reply.body.error_description), /^redirect_uris\[1\] (is|must|has|leads)/);
-    }
-  });
-
-  it('[sec D5] rejects such a redirect URI at the authorization endpoint too, with a page that leads nowhere', async () => {
-    const client = await world.registerClient(slug);
-    for (const redirect_uri of [...refused, 'https://agent.example/other', undefined]) {
-      const page = await world.newBrowser().get(client.authorization({ redirect_uri }).url);
-      assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined], String(redirect_uri));
-      assert.doesNotMatch(page.html, /<script|<a /);
     }
   });
 

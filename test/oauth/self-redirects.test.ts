@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, beforeEach, describe, it } from 'node:test';
-import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { getRedirectTarget } from '../support/browser/browser.ts';
 import { freshRequest } from '../support/fresh-request.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
@@ -124,28 +122,17 @@ describe('redirect URI at a public service', async () => {
     return freshRequest(`http://127.0.0.1:${port}/mcp/manage/register`, { body, headers });
   };
 
-  const createSpellings = (name: string) =>
-    fc
-      .array(fc.constantFrom('as it is', 'upper', 'percent'), { minLength: name.length, maxLength: name.length })
-      .map((spellings) => [...name].map((letter, index) => spell(letter, spellings[index])).join(''));
-  function spell(letter: string, spelling: string | undefined): string {
-    if (spelling === 'upper') return letter.toUpperCase();
-    return spelling === 'percent' ? `%${letter.charCodeAt(0).toString(16)}` : letter;
-  }
-  const ownHosts = fc.constantFrom('tools.example.com', 'any.servers.example.com').chain(createSpellings);
-  const ending = fc.constantFrom('', '.', ':443', '.:443', ':0443', ':');
-  const path = fc.constantFrom('', '/', '/mcp/evil/callback', '/login/callback', '/mcp', '/login-check/', '/x?y=z');
-
   it('is rejected if it is the service, in any spelling [sec D5]', async () => {
-    await fc.assert(
-      fc.asyncProperty(ownHosts, ending, path, async (name, end, rest) => {
-        const uri = `https://${name}${end}${rest}`;
+    const names = ['tools.example.com', 'TOOLS.eXample.com', 't%6fols.example%2ecom', 'any.servers.example.com'];
+    const hosts = [...names, 'ANY.servers.example.com', '%61ny.servers.%45xample.com'];
+    const paths = ['', '/', '/mcp/evil/callback', '/login/callback', '/mcp', '/login-check/', '/x?y=z'];
+    for (const [index, end] of ['', '.', ':443', '.:443', ':0443', ':'].entries())
+      for (const [offset, host] of hosts.entries()) {
+        const uri = `https://${host}${end}${paths[(index + offset) % paths.length]}`;
         const { status, body } = await register(uri);
         assert.deepEqual([status, body.error], [400, 'invalid_redirect_uri'], uri);
         assert.match(String(body.error_description), /leads to this service itself/);
-      }),
-      { numRuns: getRunCount(150) },
-    );
+      }
     const spellings = ['https:tools.example.com/cb', 'https:/tools.example.com/cb'];
     for (const uri of [...spellings, 'https://TOOLS.example.com/login-check'])
       assert.equal((await register(uri)).status, 400, uri);

@@ -86,13 +86,6 @@ describe('management server', async () => {
     }
   });
 
-  it('[spec 4.2] returns an empty list for an empty workspace', async () => {
-    const token = await toolhost.createKey({ workspace: 'empty' });
-    const { output, text } = await manage('listMcpServers', {}, token);
-    assert.deepEqual(output, { servers: [] });
-    assert.equal(text, '{"servers":[]}');
-  });
-
   it('[spec 4.2] confirms the name and the URL in createMcpServer, and lists the next steps', async () => {
     const more = { method: 'POST', description: 'Short.', headers: { 'X-Key': '{{KEY}}' } };
     const tools = [buildToolAt(`${upstream.url}/rest/v1/rows`, more)];
@@ -175,19 +168,6 @@ describe('management server', async () => {
       await refused('updateMcpServer', { slug: 'first-server', ...changes }, why);
     await update({ expected_version: 2, description: null });
     assert.equal(((await done('getMcpServer', { slug: 'first-server' })).output.server as Json).description, undefined);
-  });
-
-  it('restores an older configuration as a new version with listVersions and restoreVersion', async () => {
-    const { output } = await done('listVersions', { slug: 'first-server' });
-    const versions = output.versions as { version: number; config: Json }[];
-    assert.deepEqual(pluck(versions, 'version'), [3, 2, 1]);
-    const { text } = await done('restoreVersion', { slug: 'first-server', version: 2 });
-    assert.match(text, /^Restored the server "First Server" \(version 4\) at /);
-    const { output: current } = await done('getMcpServer', { slug: 'first-server' });
-    assert.deepEqual(current.config, versions[1]?.config);
-    await refused('restoreVersion', { slug: 'first-server', version: 99 }, /has no version 99/);
-    const outdated = { slug: 'first-server', version: 1, expected_version: 3 };
-    await refused('restoreVersion', outdated, /changed in the meantime/);
   });
 
   it('checks a configuration in checkMcpServer without storing it', async () => {

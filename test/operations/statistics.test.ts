@@ -232,17 +232,5 @@ for (const engine of engines) {
       const tiny = await getStatistics('since=2026-11-20T10:00:00.000Z&until=2026-11-20T10:00:00.002Z&buckets=500');
       assert.deepEqual([tiny.bucket_ms, tiny.buckets.length], [minuteMs, 1]);
     });
-
-    it('return the record of a call by its ID', async () => {
-      const call = { id: 'call_known', outcome: 'timeout', tool: 'get', duration_ms: 77 } as const;
-      await (await createServer('recorded'))([call]);
-      const { body } = await get('/calls/call_known');
-      const { id, outcome, server, tool, duration_ms, at } = body.call as Json;
-      assert.deepEqual({ id, outcome, tool, duration_ms }, call);
-      assert.deepEqual([server, at], ['recorded', new Date(world.now()).toISOString()]);
-      assert.equal('capture' in body, false);
-      const unknown = await world.toolhost.rest('GET', '/calls/call_unknown');
-      assert.deepEqual([unknown.status, /no such call/.test(unknown.text)], [404, true]);
-    });
   });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { engines, isFullSuite } from '../sets.ts';
+import { engines } from '../sets.ts';
 import { buildLargeServer, buildLargeTool } from '../support/large-server.ts';
 import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -19,15 +19,6 @@ for (const engine of engines) {
       assert.equal(stored.status, 201, stored.text.slice(0, 300));
       assert.equal(await countTools('by-rest'), 1000);
     });
-
-    if (isFullSuite) {
-      it('[conf 7] is stored through the management server', async () => {
-        const key = await world.toolhost.createKey();
-        const stored = await world.toolhost.callTool('manage', key, 'createMcpServer', buildLargeServer('by-agent'));
-        assert.notEqual(stored.isError, true, String(stored.content[0]?.text));
-        assert.equal(await countTools('by-agent'), 1000);
-      });
-    }
 
     it('[conf 7] returns all tools to clients without pagination, and previews the last one', async () => {
       const listed = await world.toolhost.rpc('by-rest', 'a-token-of-a-caller-0123', 'tools/list', {});

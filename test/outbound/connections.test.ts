@@ -51,14 +51,6 @@ describe('connections to upstreams', () => {
     assert.deepEqual([ourConnections, upstream.connections, upstream.requests.length], [1, 2, 23]);
   });
 
-  it('[sec M1] carry one request at a time, and discard unsolicited responses', async () => {
-    const next = buildToolAt(`${adversary.url}/status/200`, { name: 'next' });
-    const tools = [buildToolAt(`${adversary.url}/extra-response`), next];
-    await toolhost.createServer(buildServerAt('planted', adversary.url, { tools }));
-    assert.match((await toolhost.callTool('planted', 'some-token', 'get')).content[0]?.text ?? '', /first/);
-    assert.equal((await toolhost.callTool('planted', 'some-token', 'next')).content[0]?.text, '{"status":200}');
-  });
-
   it('[sec G3] never send a request twice, not even a GET', async () => {
     const tools = ['keep-alive-close', 'reset', 'garbage', 'half-close'].flatMap((path) => [
       buildToolAt(`${adversary.url}/${path}`, { name: `get-${path}` }),

@@ -7,12 +7,15 @@ import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { startListener, startWebPortListener } from '../support/upstreams/listener.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
+/** An address of each kind. The tests of the package prove the classification of every address. */
 const addresses = [
-  ...['127.0.0.1', '127.255.0.9', '10.0.0.1', '172.16.0.1', '172.31.255.254', '192.168.1.1', '169.254.169.254'],
-  ...['100.64.0.1', '0.0.0.0', '0.1.2.3', '192.0.0.8', '198.18.0.1', '224.0.0.1', '240.0.0.1', '255.255.255.255'],
-  ...['168.63.129.16', '[::1]', '[::]', '[fc00::1]', '[fd12::1]', '[fe80::1]', '[::ffff:7f00:1]'],
-  ...['[::ffff:10.0.0.1]', '[64:ff9b::a9fe:a9fe]', '[64:ff9b:1::1]', '[2002:7f00:1::]', '[2001::1]', '[ff02::1]'],
-  ...['[fec0::1]', '[::7f00:1]'],
+  '127.0.0.1',
+  '10.0.0.1',
+  '169.254.169.254',
+  '[::1]',
+  '[fd12::1]',
+  '[::ffff:7f00:1]',
+  '[2002:7f00:1::]',
 ];
 
 const alternativeSpellings = [

@@ -52,7 +52,7 @@ describe('response isolation with an upstream that sends unsolicited responses',
   const toolhost = await startToolhost({ egressPorts: [upstream.port], env: unlimited });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  it('[find B2] returns only the own results to each of eight concurrent users', async () => {
+  it('[find B2] [sec F1] returns only the own results to each of eight concurrent users with equal message ids', async () => {
     const tools = [echoTool(upstream.url)];
     await toolhost.createServer({ name: 'Own', slug: 'own', authentication: { type: 'Bearer' }, tools });
     const results = await runCalls(toolhost, 'own', createUsers(8), 25);

@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import qs from 'qs';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { assertAlways } from '../support/properties.ts';
-import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
 
