@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterEach, before, describe, it } from 'node:test';
 import { localWorkspace } from '../../apps/server/src/config.ts';
-import { mostOfFiles } from '../../apps/server/src/store/calls/files.ts';
+import { maxStoredFiles } from '../../apps/server/src/store/calls/files.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshRequest } from '../support/fresh-request.ts';
 import { startOneTool } from '../support/one-tool.ts';
@@ -143,7 +143,7 @@ describe('the storage of result files', () => {
     const { db } = fixture.toolhost.running.app.runner;
     const row = { workspace_id: localWorkspace.id, server_id: 'srv', address: 'x', caller: 'x', sealed_head: '' };
     const at = Date.now() - 8 * 60_000;
-    const values = { ...row, unverified_caller: null, id: 'full', at, bytes: mostOfFiles.bytes };
+    const values = { ...row, unverified_caller: null, id: 'full', at, bytes: maxStoredFiles.bytes };
     await db.insertInto('files').values(values).execute();
     upstreamResponse = buildZipResponse(createFileBytes(megabyte));
     const result = await fixture.call(slug);

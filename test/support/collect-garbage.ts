@@ -14,3 +14,8 @@ export function measureReachableBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
+
+/** Counts the resources of one kind that keep this process running, such as 'Timeout' or 'TCPSocketWrap'. */
+export function countActiveResources(kind: string): number {
+  return process.getActiveResourcesInfo().filter((resourceKind) => resourceKind === kind).length;
+}

@@ -72,7 +72,7 @@ Examples:
 
 async function runBackup(file: string, { json, withoutRecords }: Options): Promise<void> {
   const { createBackup } = await loadBackups();
-  const backupInfo = await createBackup(process.env, file, { leavesOutRecords: withoutRecords === true });
+  const backupInfo = await createBackup(process.env, file, { excludesRecords: withoutRecords === true });
   // With `-`, standard output carries the backup itself.
   const report = file === '-' ? printMessage : print;
   const tables = Object.keys(backupInfo.rows).length;

@@ -31,7 +31,7 @@ export type App = {
   observability: Pick<Observability, 'read' | 'onShed'>;
   /** Fails readiness probes, so that load balancers send requests elsewhere. */
   drain(): void;
-  /** See `Database`. */
+  /** Resolves with the reason when this process must stop using the database. */
   databaseLost: Promise<string>;
   /** Used at exit: threads that are busy in native code cannot be ended. */
   threads: Pick<ThreadPool, 'getStates' | 'getCounts'>;

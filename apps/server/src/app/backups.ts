@@ -19,7 +19,7 @@ import {
 import { getTableNames, readMigrations } from '../store/engine/migrate.ts';
 import { syncToDisk } from '../store/engine/sqlite-file.ts';
 import { recordCompletion } from '../store/pruning/leases.ts';
-import { damagedBackup, fillEmptyDatabase, type ImportedBackup, importTables } from '../store/restore.ts';
+import { createDamagedBackupError, fillEmptyDatabase, type ImportedBackup, importTables } from '../store/restore.ts';
 import { createKeyring } from '../store/sealing/sealing.ts';
 import { version } from '../version.ts';
 import { createSealedReport, getMasterKeys, type SealedReport } from './keys/master-keys.ts';
@@ -59,7 +59,7 @@ function getOptions(engine: Config['engine'], masters: readonly Buffer[]): Backu
 export async function createBackup(
   env: NodeJS.ProcessEnv,
   file: string,
-  { leavesOutRecords: excludesRecords }: { leavesOutRecords: boolean },
+  { excludesRecords }: { excludesRecords: boolean },
 ): Promise<BackupResult> {
   const settings = readStoreConfig(env, readText);
   const { engine } = settings.config;
@@ -81,7 +81,7 @@ export async function createBackup(
   };
 }
 
-/** Stores the time of the backup. Returns a reason if the user who creates backups has only read access. */
+/** Stores the time of the backup. Returns the reason if it cannot, for example with a database user that only reads. */
 async function recordBackupTime(location: DatabaseLocation): Promise<string | undefined> {
   try {
     await withConnection(location, (db) => recordCompletion(db, 'backup', processClocks.now()));
@@ -183,8 +183,9 @@ export async function readBackupFile<Result>(
   try {
     return await pipeline(input, createGunzip(), (bytes) => read(splitLines(bytes)));
   } catch (error) {
+    // Codes that begin with Z_ are errors of zlib.
     if (!/^Z_/.test(String((error as NodeJS.ErrnoException).code))) throw error;
-    throw damagedBackup('it is truncated, or not a compressed file');
+    throw createDamagedBackupError('it is truncated, or not a compressed file');
   }
 }
 
@@ -208,7 +209,7 @@ async function* splitLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer>
     lineParts.push(chunk.subarray(start));
     length += chunk.length - start;
     if (length > maxLineBytes)
-      throw damagedBackup(`a line is longer than ${maxLineBytes} bytes, the maximum for a row`);
+      throw createDamagedBackupError(`a line is longer than ${maxLineBytes} bytes, the maximum for a row`);
   }
   if (length > 0) yield Buffer.concat(lineParts);
 }

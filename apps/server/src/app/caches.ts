@@ -1,8 +1,7 @@
 import { createHostedServers } from '../gateway/hosted/hosted-servers.ts';
 import { createApiKeyCheck, createCredentialUses } from '../store/api-keys.ts';
 import type { Freshness } from '../store/changes/cache.ts';
-import type { Change } from '../store/changes/follow-changes.ts';
-import { followChanges } from '../store/changes/follow-changes.ts';
+import { type Change, followChanges } from '../store/changes/follow-changes.ts';
 import { formatUserAgent } from '../version.ts';
 import type { Foundation } from './foundation.ts';
 import { createOutageLog } from './observability/fault-log.ts';
@@ -24,8 +23,8 @@ export function createCaches({ config, store, keyring, log, runtime: { clock } }
     clock,
     time,
     staleMs: maxStaleMs,
-    onChanges(list) {
-      for (const { kind, ref } of list) for (const cache of caches[kind]) cache.invalidate(ref);
+    onChanges(reported) {
+      for (const { kind, ref } of reported) for (const cache of caches[kind]) cache.invalidate(ref);
     },
     onGap() {
       for (const cache of new Set(Object.values(caches).flat())) cache.clear();

@@ -41,8 +41,8 @@ export function createCallLimiters(foundation: Foundation) {
     circuits,
     http: circuits.wrap(foundation.http),
     currentUsage: {
-      forServer: (id: string) => limits.getServerUsage(id),
-      forWorkspace: (id: string) => limits.getWorkspaceUsage(id),
+      getServerUsage: (id: string) => limits.getServerUsage(id),
+      getWorkspaceUsage: (id: string) => limits.getWorkspaceUsage(id),
       getCircuit: circuits.getState,
     },
     addresses: createAddressLimiters(foundation),
@@ -56,8 +56,8 @@ export function createCallLimiters(foundation: Foundation) {
 }
 
 /**
- * Creates the per-address limits: networks of requests, the limits of addresses whose requests are rejected
- * repeatedly, and the limit of unread responses, which anyone may cause.
+ * Creates the limits by address: for addresses whose requests are rejected repeatedly, and for unread responses, which
+ * anyone may cause.
  */
 function createAddressLimiters({ config, runtime, membership, memory, observability }: Foundation) {
   const { trustedProxies, refusalsPerMinute } = config;

@@ -102,9 +102,9 @@ export function spoolCalls(folder: string, rows: readonly CallRow[], id: string)
 }
 
 /**
- * Stores the records that an earlier process saved to files, and deletes the files. Several processes may do so
+ * Stores the records that an earlier process saved to files, and deletes the files. Several processes may run this
  * concurrently, because a stored record is not written twice. Returns the number of records and of unreadable lines.
- * @throws StoreFault; the file is then retained for the next start
+ * @throws DatabaseError; the file is then retained for the next start
  */
 export async function writeSpooledCalls(folder: string, write: CallWriter['write']) {
   const counts = { rows: 0, unreadable: 0 };

@@ -2,13 +2,13 @@ import type { Config } from '../config.ts';
 import type { IdentitySource } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
 
-/** All workers of one service, as seen by one of them. */
+/** Access of one worker to all workers of its service. `metrics` returns the metrics of each worker. */
 export type Siblings = { metrics(): Promise<Metric[][]> };
 
 /** Configuration with the values that local mode determines at startup. */
 export type FullConfig = Config & {
   baseUrl: string;
   identity: IdentitySource;
-  /** The other workers. Undefined for a single process, which then also locks the database and deletes old rows. */
+  /** Undefined for a single process, which then also locks the database and deletes old rows. */
   siblings: Siblings | undefined;
 };

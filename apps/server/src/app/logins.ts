@@ -185,7 +185,7 @@ function createLoginServers(options: LoginServersOptions): (server: HostedServer
 function toLoginServer(server: HostedServer, options: LoginServersOptions): LoginServer | undefined {
   const { oauth } = server.config;
   if (!oauth) return undefined;
-  const upstreams = getOrigins(server.config);
+  const upstreamOrigins = getOrigins(server.config);
   const mode = oauth.token_mode ?? 'issued';
   const secret = server.secrets.get(configSecrets.clientSecret);
   const canSendSecret = secret?.origins.includes(new URL(oauth.token_url).origin) ?? false;
@@ -198,7 +198,13 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     serverHostUrl: options.getServerHostUrl(server.slug),
     scopes: oauth.scopes,
     mode,
-    agreement: hashAgreement([oauth.authorization_url, oauth.token_url, oauth.client_id, mode, ...upstreams.sort()]),
+    agreement: hashAgreement([
+      oauth.authorization_url,
+      oauth.token_url,
+      oauth.client_id,
+      mode,
+      ...upstreamOrigins.sort(),
+    ]),
     views: Object.keys(server.config.views ?? {}),
     findView: (name) => toLoginView(server, name),
     provider: createHostedProvider({
@@ -206,7 +212,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
       clientSecret: canSendSecret ? (secret?.value ?? '') : '',
       workspaceId: server.workspaceId,
       redirectUri: buildUrl(options.baseUrl, routes.callback, server.slug),
-      audience: upstreams.map((origin) => new URL(origin).host),
+      audience: upstreamOrigins.map((origin) => new URL(origin).host),
       userAgent: formatUserAgent(options.baseUrl),
       http: options.http,
       now: options.now,

@@ -61,7 +61,7 @@ function createServing({ http, secrets, log, runtime }: Foundation, deps: Manage
     currentUsage: deps.limiters.currentUsage,
     callTool: tryOut.callTool,
     previewCall: tryOut.previewCall,
-    offeredTools: (request) => getExposedTools(servers, request),
+    getOfferedTools: (request) => getExposedTools(servers, request),
     async askModel(request) {
       const { sendQuestion } = await import('../gateway/models/send-question.ts');
       const { limits, record, now } = callDeps;
@@ -71,7 +71,7 @@ function createServing({ http, secrets, log, runtime }: Foundation, deps: Manage
       servers,
       oauth,
       getEndpoint,
-      login: async () => (await deps.web()).login,
+      getLoginRouter: async () => (await deps.web()).loginRouter,
     }),
     finishLogin: createLoginCheck(oauth, grants),
     flushCalls: deps.callRecords.flush,

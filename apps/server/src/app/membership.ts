@@ -48,7 +48,7 @@ export function createMembership(
     startedAt: time.now(),
     masterKeys,
   };
-  let getOtherSkews: readonly number[] = [];
+  let otherSkews: readonly number[] = [];
   let hasLeft = false;
   const membership = {
     count: workers,
@@ -58,9 +58,9 @@ export function createMembership(
       await recordHeartbeat(db, self, { at, clockAt: at + time.skewMs() });
       const clocks = await findOtherClocks(db, self.id, at - heartbeatTimeoutMs);
       membership.count = 1 + clocks.length;
-      getOtherSkews = clocks.map((clock) => clock - at);
+      otherSkews = clocks.map((clock) => clock - at);
     },
-    getOtherSkews: () => getOtherSkews,
+    getOtherSkews: () => otherSkews,
     async leave() {
       hasLeft = true;
       await removeProcess(db, self.id);

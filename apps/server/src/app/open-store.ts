@@ -13,7 +13,7 @@ import { version } from '../version.ts';
 import { createDatabaseErrorLog, createLostConnectionLog } from './observability/fault-log.ts';
 import type { RuntimeOptions } from './runtime-options.ts';
 
-/** Database and its clock, which all decisions that several processes share use. */
+/** Database and its clock, which decides everything that several processes must agree on. */
 export type Store = Database & { time: DatabaseClock };
 
 /** Returns the path of the SQLite file. */

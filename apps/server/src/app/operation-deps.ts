@@ -12,7 +12,7 @@ import type { ThreadPool } from '../threads/thread-pool.ts';
 import { createImporting } from './adapters/importing.ts';
 import { createCheckConfigOnThread } from './adapters/threads.ts';
 
-/** Returns the settings of the deployment that restrict configurations. */
+/** Returns the settings of the service that restrict configurations. */
 function toRuleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
   return {
     managementSlug,
@@ -32,10 +32,7 @@ export function createServerHostUrls({ serverHosts, baseUrl }: Config & { baseUr
   return (slug: string): string | undefined => hosts && hosts.getOrigin(slug) + ownHostPath;
 }
 
-/**
- * Creates the dependencies of operations that need no serving process. The command line has only these, without
- * threads.
- */
+/** Creates the dependencies of operations. The command line omits `service`, and has neither threads nor calls. */
 export function createOperationDeps(
   config: Config & { baseUrl: string },
   keyring: Keyring,

@@ -10,10 +10,7 @@ import type { Foundation } from './foundation.ts';
 
 type OutboundDeps = Pick<Foundation, 'config' | 'secrets' | 'runtime' | 'log' | 'observability' | 'memory' | 'threads'>;
 
-/**
- * Creates two HTTP clients. The operator's exceptions to the address guard apply to workspaces, not to client
- * documents.
- */
+/** Creates two HTTP clients, because the operator's exceptions to the address guard exclude client documents. */
 export function createOutboundClients({ config, secrets, runtime, log, observability, memory, threads }: OutboundDeps) {
   const message = 'an upstream sent unsolicited bytes; its connections are not reused for ten minutes';
   const onUnsolicited = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);

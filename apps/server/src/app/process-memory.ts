@@ -14,7 +14,7 @@ export type ProcessMemory = {
 const megabyte = 1024 * 1024;
 
 /**
- * Minimum work budget, half of which one party may use. The largest API description has 32 MiB, and takes twice as
+ * Minimum work budget, half of which one tenant may use. The largest API description has 32 MiB, and takes twice as
  * much while its chunks are joined.
  */
 export const minWorkBytes = 128 * megabyte;

@@ -2,10 +2,7 @@ import type { Caches } from './caches.ts';
 import type { Foundation } from './foundation.ts';
 import { createReadiness } from './readiness.ts';
 
-/**
- * Joins the processes that serve from the database. From now on, the caches are kept up to date, and readiness
- * depends on it.
- */
+/** Joins the processes that serve from the database. Starts to keep the caches up to date, which readiness requires. */
 export async function joinProcesses({ membership, store, log }: Foundation, { changes }: Caches) {
   const readiness = createReadiness(store, { changes, membership }, log);
   const report = async () => {

@@ -5,14 +5,11 @@ import type { Store } from './open-store.ts';
 
 /** Readiness of this process to serve. */
 export type Readiness = {
-  /**
-   * Returns the reason why the process is not ready, or undefined. Queries the database if the caches may be out of
-   * date.
-   */
+  /** Returns the reason why the process is not ready. Queries the database if the caches may be out of date. */
   findReason(): Promise<string | undefined>;
   /** Returns true if the process is ready, without a query, for metrics. */
   isServing(): boolean;
-  /** Makes the process not ready from now on. */
+  /** Makes the process unready permanently. */
   drain(): void;
   /** Logs when the clock of this process drifts too far, and when it agrees again. */
   logClockState(): void;
@@ -47,7 +44,7 @@ export function createReadiness(
     drain() {
       isDraining = true;
     },
-    logClockState: logClockState(time, isClockOff, log),
+    logClockState: createClockStateLog(time, isClockOff, log),
   };
 }
 
@@ -61,11 +58,12 @@ function isOwnClockWrong(skewMs: number, otherSkews: readonly number[]): boolean
   return agreeingWithDatabase.length > otherSkews.length / 2;
 }
 
-function logClockState({ skewMs }: DatabaseClock, isClockOff: () => boolean, log: Log): () => void {
+function createClockStateLog({ skewMs }: DatabaseClock, isClockOff: () => boolean, log: Log): () => void {
   let previousState: 'right' | 'off' | 'doubted' = 'right';
   return () => {
     const ms = skewMs();
-    const state = isClockOff() ? 'off' : Math.abs(ms) > maxSkewMs ? 'doubted' : 'right';
+    const stateOfSkew = Math.abs(ms) > maxSkewMs ? 'doubted' : 'right';
+    const state = isClockOff() ? 'off' : stateOfSkew;
     if (state === previousState) return;
     previousState = state;
     if (state === 'off') log.error({ skewMs: ms }, `not ready: ${formatSkew(ms)}`);

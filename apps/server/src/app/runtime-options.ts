@@ -12,12 +12,9 @@ import type { ProcessMemory } from './process-memory.ts';
 export type RuntimeOptions = {
   resolve: Resolve;
   dnsLimits: LookupLimits;
-  /**
-   * Addresses that the address guard also treats as public if an unverified caller chooses the URL. Empty except in
-   * tests.
-   */
+  /** Addresses that the address guard also allows in URLs that an unverified caller chooses. Empty except in tests. */
   extraPublicAddresses: EgressAllow;
-  /** Maximum time for the headers, and for the whole of a request, to arrive, in ms. */
+  /** Maximum times in which the headers and the whole request must arrive, in ms. */
   headersTimeoutMs: number;
   requestTimeoutMs: number;
   /** Maximum time for a client to read each 2 MiB of a response, in ms. */
@@ -44,7 +41,7 @@ export type RuntimeOptions = {
   reportShare: number;
   /** Time limits of PostgreSQL work; undefined uses the defaults. */
   postgresLimits?: PostgresLimits | undefined;
-  /** Time between two checks if this process should run a leader job, in ms. */
+  /** Time between two polls for the lease of a leader job, in ms. */
   leaderPollIntervalMs: number;
   /** Divides the memory of this process, given the number of workers. */
   divideMemory: (workers: number) => ProcessMemory;

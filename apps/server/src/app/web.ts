@@ -26,7 +26,7 @@ import type { Logins } from './logins.ts';
 export type Web = {
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** Routes of the OAuth proxy, for requests from inside the process such as the connection probe. */
-  login: Hono<{ Bindings: HttpBindings }>;
+  loginRouter: Hono<{ Bindings: HttpBindings }>;
 };
 
 type WebDeps = {
@@ -59,11 +59,11 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
   const { getNetwork, unverifiedCallers, unreadResponses } = deps.limiters.addresses;
   const { oauth, managementLogin } = logins;
   const createPerMinuteLimit = (maxRequests: number) => {
-    const limit = createAddressLimit({ permits: maxRequests, clock, processes });
-    return (request: ClientRequest) => limit.take(getNetwork(request));
+    const addressLimit = createAddressLimit({ permits: maxRequests, clock, processes });
+    return (request: ClientRequest) => addressLimit.take(getNetwork(request));
   };
   const limitReturns = createReturnLimit({ getNetwork, signInProvider: managementLogin.id, clock, processes });
-  const login = createOAuthRouter({
+  const loginRouter = createOAuthRouter({
     oauth,
     getQueryCharge: unverifiedCallers.getQueryCharge,
     limitReturns,
@@ -86,7 +86,7 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
     metrics: observability.webRouterHooks.metrics,
     onResponse: observability.webRouterHooks.onResponse,
     onUnexpected,
-    login,
+    loginRouter,
     canSignOut: createPerMinuteLimit(loginRequestsPerMinute),
     signIn: createSignIn({
       db: oauth.db,
@@ -101,7 +101,7 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
       limitReturns: (request, work) => limitReturns(request, managementLogin.id, work),
     }),
   });
-  return { serve, login };
+  return { serve, loginRouter };
 }
 
 /**

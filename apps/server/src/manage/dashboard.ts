@@ -16,11 +16,8 @@ import { matchesEntityTag } from './rest.ts';
 
 type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
 
-/**
- * Paths that the dashboard renders in the browser; each can be linked to. Without a session, they show the landing
- * page.
- */
-const pages = [
+/** Paths that the dashboard renders in the browser. Without a session, they show the landing page. */
+const pagePaths = [
   '/',
   '/servers',
   '/servers/*',
@@ -43,30 +40,32 @@ const basePathPlaceholder = 'name="base-path" content=""';
 /** Serves the built dashboard. Hashed files may be cached for a year, the page may not. Each file is read once. */
 export function createDashboard(folder: string, baseUrl: string): Hono<Env> {
   const basePath = getBasePath(baseUrl);
-  const session = getSessionCookie(baseUrl).name;
+  const sessionCookie = getSessionCookie(baseUrl).name;
   const app = new Hono<Env>();
   const assets = createFileFinder(join(folder, 'assets'));
   const rootFiles = createFileFinder(folder);
   app.get('/assets/:name', serveFile(assets, `public, max-age=${yearS}, immutable`));
   app.get('/favicon.svg', serveFile(rootFiles, 'no-cache'));
-  const page = createPageReader(join(folder, 'index.html'), basePath);
-  const dashboard = (c: Context<Env>) =>
-    c.html(page().replace(noncePlaceholder, () => `name="style-nonce" content="${c.get('secureHeadersNonce') ?? ''}"`));
-  for (const path of pages) {
+  const readPage = createPageReader(join(folder, 'index.html'), basePath);
+  const renderDashboard = (c: Context<Env>) =>
+    c.html(
+      readPage().replace(noncePlaceholder, () => `name="style-nonce" content="${c.get('secureHeadersNonce') ?? ''}"`),
+    );
+  for (const path of pagePaths) {
     app.get(path, (c) => {
-      if (readCookie(c.env.incoming.headers, session) !== undefined) return dashboard(c);
+      if (readCookie(c.env.incoming.headers, sessionCookie) !== undefined) return renderDashboard(c);
       c.header('Content-Security-Policy', `${pagePolicy}; img-src 'self'`);
       const { pathname, search } = new URL(c.req.url);
       return c.html(renderLandingPage(basePath, basePath + pathname + search));
     });
   }
-  app.get(routes.loginCheck, dashboard);
+  app.get(routes.loginCheck, renderDashboard);
   return app;
 }
 
-function serveFile(find: ReturnType<typeof createFileFinder>, caching: string) {
+function serveFile(findFile: ReturnType<typeof createFileFinder>, caching: string) {
   return async (c: Context<Env>, next: Next) => {
-    const file = await find(c.req.param('name') ?? c.req.path.slice(1));
+    const file = await findFile(c.req.param('name') ?? c.req.path.slice(1));
     if (!file) return next();
     const headers = { 'Content-Type': file.type, ETag: file.etag, 'Cache-Control': caching, Vary: 'Accept-Encoding' };
     if (matchesEntityTag(c.req.header('if-none-match'), file.etag)) return c.body(null, 304, headers);
@@ -76,7 +75,7 @@ function serveFile(find: ReturnType<typeof createFileFinder>, caching: string) {
 }
 
 /**
- * Returns a function that returns the HTML of the page, with its files below the base URL. The page is read again only
+ * Creates a reader of the page's HTML that adds the base path to the paths of its files. The file is read again only
  * after a new build.
  */
 function createPageReader(path: string, basePath: string): () => string {
@@ -98,7 +97,7 @@ function createPageReader(path: string, basePath: string): () => string {
 /** A file of the built dashboard, and its compressed copy, which the build wrote next to it. */
 type BuiltFile = { type: string; etag: string; plain: Buffer<ArrayBuffer>; brotli: Buffer<ArrayBuffer> | undefined };
 
-const types: Record<string, string> = {
+const mediaTypes: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
@@ -111,13 +110,13 @@ const types: Record<string, string> = {
 const maxCachedFiles = 500;
 
 /**
- * Returns a function that finds a file of a folder by name; undefined for a missing file. Each file is read once, at
- * its first request.
+ * Returns a function that finds a file of a folder by name; undefined for a missing file, and for a name with a slash
+ * or a leading dot. Each file is read once, at its first request.
  */
 function createFileFinder(folder: string): (name: string) => Promise<BuiltFile | undefined> {
   const cachedFiles = new Map<string, Promise<BuiltFile>>();
   return async (name) => {
-    const type = types[extname(name)];
+    const type = mediaTypes[extname(name)];
     if (type === undefined || !/^[\w-][\w.-]*$/.test(name)) return undefined;
     const file = cachedFiles.get(name) ?? readBuiltFile(join(folder, name), type);
     if (cachedFiles.size < maxCachedFiles) cachedFiles.set(name, file);

@@ -40,15 +40,12 @@ const maxSubjectLength = 255;
 /** Loads the library at the first sign-in, because many processes never need it. */
 const loadLibrary = () => import('openid-client');
 
-/**
- * Creates the identity provider. Discovery waits for the first sign-in, so that the service starts even if the provider
- * is down.
- */
-export function createIdentityProvider(find: () => Promise<IdentityOptions>, host: string): IdentityProvider {
+/** Creates the identity provider. Discovery waits for the first sign-in, so that startup does not need the provider. */
+export function createIdentityProvider(findOptions: () => Promise<IdentityOptions>, host: string): IdentityProvider {
   let discovered: Promise<Configuration> | undefined;
 
-  function configuration(): Promise<Configuration> {
-    discovered ??= discover(find).catch((error: unknown) => {
+  function getConfiguration(): Promise<Configuration> {
+    discovered ??= discover(findOptions).catch((error: unknown) => {
       discovered = undefined;
       throw findUnavailableError(error) ?? createUnavailableError(error);
     });
@@ -59,7 +56,7 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
     host,
     async authorizationUrl({ state, nonce, verifier }, redirectUri) {
       const oidc = await loadLibrary();
-      return oidc.buildAuthorizationUrl(await configuration(), {
+      return oidc.buildAuthorizationUrl(await getConfiguration(), {
         redirect_uri: redirectUri,
         scope: 'openid email profile',
         state,
@@ -70,7 +67,7 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
     },
     async identify(returned, { state, nonce, verifier }) {
       const oidc = await loadLibrary();
-      const config = await configuration();
+      const config = await getConfiguration();
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, returned, checks).catch((error: unknown) => {
         if (error instanceof oidc.AuthorizationResponseError && providerErrors.includes(error.error))
@@ -100,9 +97,9 @@ function hasControlCharacters(text: string): boolean {
   return /\p{Cc}/u.test(text);
 }
 
-async function discover(find: () => Promise<IdentityOptions>): Promise<Configuration> {
+async function discover(findOptions: () => Promise<IdentityOptions>): Promise<Configuration> {
   const oidc = await loadLibrary();
-  const { issuer, clientId, clientSecret } = await find();
+  const { issuer, clientId, clientSecret } = await findOptions();
   const url = new URL(issuer);
   // By default, the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
@@ -114,14 +111,13 @@ async function discover(find: () => Promise<IdentityOptions>): Promise<Configura
 const providerErrors = ['temporarily_unavailable', 'server_error'];
 
 /**
- * Sends a request to the identity provider. Failures that say nothing about the person are detected here, because the
- * library wraps every failure in its own error, like a refusal.
+ * Sends a request to the identity provider. Detects a provider that is down, because the library wraps this failure in
+ * the same error as a refused person.
  * @throws AppError unavailable, and Error for a response that is too large
  */
 async function fetchFromProvider(...request: Parameters<CustomFetch>): Promise<Response> {
   const response = await boundedFetch(...request).catch((error: unknown) => {
-    // According to the Fetch standard, these are network errors and timeouts. A response that is too large is still a
-    // response.
+    // In the Fetch standard, these are network errors and timeouts, not the error of a response that is too large.
     throw error instanceof TypeError || error instanceof DOMException ? createUnavailableError(error) : error;
   });
   const { status } = response;
@@ -154,8 +150,8 @@ const bodilessStatuses = new Set([204, 205, 304]);
 
 /**
  * Calls `fetch` for the identity provider, whose responses are read into memory completely. Aborts a response that is
- * too large, or that is incomplete after ten seconds. The library's own timeout would count time during which this
- * process was stopped.
+ * too large, or incomplete after ten seconds. The library's own timeout would also count time in which this process was
+ * stopped.
  * @throws Error for a response that is too large, and errors of `fetch`
  */
 async function boundedFetch(...[url, options]: Parameters<CustomFetch>): Promise<Response> {

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { renderPage } from '../http/page.ts';
 import { routes } from '../routes.ts';
 
-const sample = `{
+const sampleTool = `{
   "name": "get_repository",
   "description": "Get a public repository",
   "method": "GET",
@@ -13,7 +13,7 @@ const sample = `{
   }
 }`;
 
-const points = [
+const benefits = [
   [
     'A tool is one HTTP request',
     'Describe the request once: URL, arguments, and headers. Agents get a tool whose arguments are validated before anything is sent.',
@@ -46,10 +46,10 @@ export function renderLandingPage(basePath: string, returnTo: string): string {
 </div>
 </div>
 <div>
-<pre>${sample}</pre>
+<pre>${sampleTool}</pre>
 <p class="soft">This is a complete tool. Every MCP client can call it, and only with valid arguments.</p>
 </div>
-${points.map(([title, text]) => html`<div><h2>${title}</h2><p class="soft">${text}</p></div>`)}
+${benefits.map(([title, text]) => html`<div><h2>${title}</h2><p class="soft">${text}</p></div>`)}
 </div>`,
     html`<meta name="description" content="Turns HTTP APIs into hosted MCP servers">
 <link rel="icon" href="${basePath}/favicon.svg" type="image/svg+xml">`,

@@ -31,7 +31,7 @@ function getAnnotations(op: Operation): object {
     readOnlyHint: op.effect === 'read',
     destructiveHint: op.destructive === true,
     openWorldHint: op.effect === 'call',
-    // Only meaningful for changes, and false if absent.
+    // MCP defines this hint only for changes, and as false if absent.
     ...(op.effect === 'write' && /^(PUT|DELETE)$/.test(op.route.method) && { idempotentHint: true }),
   };
 }
@@ -47,22 +47,22 @@ export async function createManagementServer(
   loginHints: LoginHints,
 ): Promise<McpEndpoint> {
   const toolOperations = operationList.filter((op) => op.isTool);
-  const byName = new Map(toolOperations.map((op) => [op.name, op]));
-  const toolNames = [...byName.keys()];
+  const operationsByName = new Map(toolOperations.map((op) => [op.name, op]));
+  const toolNames = [...operationsByName.keys()];
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
   const tools = await serializeTools(toolOperations);
-  const serverFor = (actor: Actor): McpServer => ({
-    source: byName,
+  const createServerFor = (actor: Actor): McpServer => ({
+    source: operationsByName,
     tenantKey: { workspaceId: actor.workspaceId },
     info,
     instructions,
     getToolsJson: () => tools,
     toolNames,
-    // The operation that a message calls is known only after the message was parsed.
+    // Allows the largest body of any operation, because the operation is known only after the message was parsed.
     ...(hasScope(actor.scopes, 'manage:write') && { bodyLimits: configurationLimits }),
     parseLongMessage: (body) => runner.readLongBody(body, actor, { limits: configurationLimits, isMessage: true }),
-    getMirroredArguments: (name) => (byName.has(name) ? [] : undefined),
-    call: (call) => runAsTool(runner, byName.get(call.name), actor, call),
+    getMirroredArguments: (name) => (operationsByName.has(name) ? [] : undefined),
+    call: (call) => runAsTool(runner, operationsByName.get(call.name), actor, call),
   });
   return {
     loginHints,
@@ -70,7 +70,7 @@ export async function createManagementServer(
       const actor = await authenticate(headers, credentials, chargeQuery);
       if (!canManage(actor))
         throw new Unauthenticated('forbidden', 'the API key does not have the scope manage; use another key');
-      return serverFor(actor);
+      return createServerFor(actor);
     },
     pageContent: {
       name: 'Toolhost management',
@@ -102,7 +102,7 @@ async function serializeTools(toolOperations: readonly Operation[]): Promise<Buf
 }
 
 /** Refuses large arguments. Only configurations may be larger than other bodies. @throws AppError tooLarge */
-function refuseLarge(op: Operation, args: object, bytesIn: number): void {
+function refuseLargeArguments(op: Operation, args: object, bytesIn: number): void {
   const hasShortLimits = hasShortInput(op);
   const { bytes, elements } = hasShortLimits ? eventLoopLimits : bodyLimits;
   // Each value takes at least one byte, so a message with this many bytes has no more values.
@@ -125,13 +125,13 @@ async function runAsTool(
 ): Promise<ToolResult> {
   if (!op) return toTextResult('there is no such tool', true);
   try {
-    if (!('tools' in op.input.shape)) refuseLarge(op, args, bytesIn);
-    const added = findIgnoredArguments(args, Object.keys(op.input.shape), op.effect === 'read');
-    const input = Object.fromEntries(Object.entries(args).filter(([name]) => !added.includes(name)));
+    if (!('tools' in op.input.shape)) refuseLargeArguments(op, args, bytesIn);
+    const ignored = findIgnoredArguments(args, Object.keys(op.input.shape), op.effect === 'read');
+    const input = Object.fromEntries(Object.entries(args).filter(([name]) => !ignored.includes(name)));
     const output = await runOperation(runner, op, { actor, input, requestId });
     return appendTextBlocks(
       toJsonResult(output, op.toAgentText?.(output)),
-      ignoredArgumentsText(added, 'not declared by the tool'),
+      ignoredArgumentsText(ignored, 'not declared by the tool'),
     );
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;
@@ -140,8 +140,8 @@ async function runAsTool(
       throw new Unauthenticated('forbidden', error.message);
     if (error.problems.length < 2) return toTextResult(error.message, true);
     const lines = error.problems.map((problem) => `- ${problem.path ? `${problem.path}: ` : ''}${problem.message}`);
-    const head = error.message.slice(0, error.message.indexOf(':'));
-    return toTextResult([head, ...lines].join('\n'), true);
+    const summary = error.message.slice(0, error.message.indexOf(':'));
+    return toTextResult([summary, ...lines].join('\n'), true);
   }
 }
 
@@ -151,9 +151,9 @@ type JsonObject = { [key: string]: unknown };
 const valueKeywords = ['type', 'enum', 'const', 'format', 'default'];
 
 /**
- * Shortens the input schema of a tool, for a list that agents pay for with each conversation. It has one level: an
- * object is only described, with the names of its fields. Meanings in `describedMeanings` (see `getMeaningKey`) are not repeated. Every
- * input that the complete schema accepts is valid for the short one too.
+ * Shortens the input schema of a tool, for a list that agents pay for with each conversation. The short schema has one
+ * level: an object is only described, with the names of its fields. Descriptions in `describedMeanings` (see
+ * `getMeaningKey`) are not repeated. The short schema accepts every input that the complete schema accepts.
  */
 function shortenSchema({ properties = {}, required }: JsonObject, describedMeanings: Set<string>): JsonObject {
   const inputs = Object.entries(properties as JsonObject).map(([name, schema]): [string, JsonObject] => {
@@ -168,7 +168,7 @@ function shortenSchema({ properties = {}, required }: JsonObject, describedMeani
   return { type: 'object', properties: Object.fromEntries(inputs), ...(required !== undefined && { required }) };
 }
 
-/** Returns a key for the meaning of an input, independent of the tool that has it. */
+/** Returns a key that is equal for inputs of several tools with the same name and description. */
 export function getMeaningKey(name: string, description: string | undefined): string {
   return `${name}: ${description}`;
 }
@@ -177,7 +177,7 @@ export function getMeaningKey(name: string, description: string | undefined): st
 function getAlternatives(schema: JsonObject): JsonObject[] {
   const { anyOf, ...sharedKeywords } = schema;
   if (anyOf === undefined) return [schema];
-  return (anyOf as JsonObject[]).flatMap((kind) => getAlternatives({ ...sharedKeywords, ...kind }));
+  return (anyOf as JsonObject[]).flatMap((alternative) => getAlternatives({ ...sharedKeywords, ...alternative }));
 }
 
 /**
@@ -200,7 +200,7 @@ function shortenValue(alternatives: readonly JsonObject[], keywords: readonly st
 
 /** Lists the names of the fields of the objects in a value. */
 function formatFieldNames(alternatives: readonly JsonObject[]): string | undefined {
-  const object = alternatives.map(findObjectSchema).find((found) => found !== undefined);
+  const object = alternatives.map(findObjectSchema).find((schema) => schema !== undefined);
   if (object === undefined) return undefined;
   const required = new Set(object.required as string[] | undefined);
   const names = Object.keys(object.properties as object).map((name) => (required.has(name) ? `${name}*` : name));

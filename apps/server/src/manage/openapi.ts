@@ -13,8 +13,8 @@ type JsonObject = { [key: string]: unknown };
 /** Media type of a response that is streamed while it is generated, with one JSON object per line. */
 export const linesType = 'application/jsonl';
 
-/** Tags by the nouns of a path. The last noun with a tag decides. */
-const tagsByNoun: Readonly<Record<string, string>> = {
+/** Tag of an operation by the last segment of its path that is listed here. */
+const tagsBySegment: Readonly<Record<string, string>> = {
   servers: 'Servers',
   'deleted-servers': 'Servers',
   search: 'Servers',
@@ -53,9 +53,9 @@ const tagsByNoun: Readonly<Record<string, string>> = {
   'member-access': 'Members',
 };
 
-/** Returns the tags of an operation; none if its path has no known noun. */
+/** Returns the tag of an operation; empty if its path has no listed segment. */
 function getTags(op: Operation): string[] {
-  const tags = op.route.path.split('/').flatMap((noun) => tagsByNoun[noun] ?? []);
+  const tags = op.route.path.split('/').flatMap((segment) => tagsBySegment[segment] ?? []);
   return tags.slice(-1);
 }
 
@@ -92,28 +92,28 @@ export async function generateOpenApiDocument(
       },
       headers,
       responses: Object.fromEntries([
-        ...possibleErrors.map((kind) => [kind, errorResponse(kind)]),
-        ['default', anyError],
+        ...possibleErrors.map((kind) => [kind, describeErrorResponse(kind)]),
+        ['default', otherErrorResponse],
       ]),
       schemas,
     },
   };
 }
 
-const textHeader = (description: string) => ({ description, schema: { type: 'string' } });
+const createTextHeader = (description: string) => ({ description, schema: { type: 'string' } });
 const headers = {
-  'X-Request-Id': textHeader('ID of the request. Errors contain it as request_id.'),
-  ETag: textHeader('Version of the server, for If-Match.'),
+  'X-Request-Id': createTextHeader('ID of the request. Errors contain it as request_id.'),
+  ETag: createTextHeader('Version of the server, for If-Match.'),
   'Retry-After': { description: 'Seconds to wait before retrying.', schema: { type: 'integer' } },
-  'WWW-Authenticate': textHeader('How to authenticate (RFC 9728).'),
-  Allow: textHeader('Methods that the path allows.'),
-  'Content-Disposition': textHeader('Name of the file.'),
+  'WWW-Authenticate': createTextHeader('How to authenticate (RFC 9728).'),
+  Allow: createTextHeader('Methods that the path allows.'),
+  'Content-Disposition': createTextHeader('Name of the file.'),
 };
 type Header = keyof typeof headers;
 
 function toHeaderReferences(...names: Header[]): JsonObject {
-  const all: Header[] = ['X-Request-Id', ...names];
-  return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  const headerNames: Header[] = ['X-Request-Id', ...names];
+  return Object.fromEntries(headerNames.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
 /** Errors that any operation may return. */
@@ -139,9 +139,9 @@ const headerByError: Partial<Record<ErrorKind, Header>> = {
 };
 
 const problemContent = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
-const anyError = { description: 'Any other error', headers: toHeaderReferences(), content: problemContent };
+const otherErrorResponse = { description: 'Any other error', headers: toHeaderReferences(), content: problemContent };
 
-function errorResponse(kind: ErrorKind): JsonObject {
+function describeErrorResponse(kind: ErrorKind): JsonObject {
   const header = headerByError[kind];
   return {
     description: errorKinds[kind].title,
@@ -177,7 +177,7 @@ function describeOperation(op: Operation, schemas: JsonObject): JsonObject {
   const pathParameters = [...op.route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
   const otherParameters = Object.entries(properties).filter(([name]) => !pathParameters.includes(name));
   const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE' && otherParameters.length > 0;
-  const parameter = (name: string, location: string) => ({
+  const describeParameter = (name: string, location: string) => ({
     name,
     in: location,
     required: location === 'path' || required.includes(name),
@@ -197,9 +197,9 @@ function describeOperation(op: Operation, schemas: JsonObject): JsonObject {
     // Only a dashboard session has the role of a person.
     ...(op.dashboardRole && { security: [{ session: [] }] }),
     parameters: [
-      ...pathParameters.map((name) => parameter(name, 'path')),
-      ...(hasBody ? [] : otherParameters.map(([name]) => parameter(name, 'query'))),
-      ...('expected_version' in properties ? [ifMatch] : []),
+      ...pathParameters.map((name) => describeParameter(name, 'path')),
+      ...(hasBody ? [] : otherParameters.map(([name]) => describeParameter(name, 'query'))),
+      ...('expected_version' in properties ? [ifMatchParameter] : []),
     ],
     ...(hasBody && {
       requestBody: {
@@ -208,7 +208,7 @@ function describeOperation(op: Operation, schemas: JsonObject): JsonObject {
       },
     }),
     responses: {
-      [getSuccessStatus(op)]: successResponse(op, schemas),
+      [getSuccessStatus(op)]: describeSuccessResponse(op, schemas),
       ...Object.fromEntries(
         possibleErrors.map((kind) => [errorKinds[kind].status, { $ref: `#/components/responses/${kind}` }]),
       ),
@@ -217,7 +217,7 @@ function describeOperation(op: Operation, schemas: JsonObject): JsonObject {
   };
 }
 
-const ifMatch = {
+const ifMatchParameter = {
   name: 'If-Match',
   in: 'header',
   required: false,
@@ -226,7 +226,7 @@ const ifMatch = {
   schema: { type: 'string' },
 };
 
-function successResponse(op: Operation, schemas: JsonObject): JsonObject {
+function describeSuccessResponse(op: Operation, schemas: JsonObject): JsonObject {
   const { file } = op;
   if (file) {
     const schema = file.mediaType === 'application/json' ? { type: 'object' } : { type: 'string' };

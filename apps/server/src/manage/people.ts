@@ -27,8 +27,8 @@ type PeopleDeps = {
 
 /**
  * Stores a person who signed in, accepts the invitations to their email address, and returns the workspace where the
- * sign-in starts: the workspace that they switched to last, or otherwise their own. Others choose whom they invite and
- * how their workspace is named, so an invitation neither replaces a person's own workspace nor decides where they work.
+ * sign-in starts: the workspace that they switched to last, or otherwise their own. Anyone can invite a person, so an
+ * invitation neither replaces the person's own workspace nor decides where the sign-in starts.
  */
 export async function signInPerson(
   identity: Identity,
@@ -78,7 +78,7 @@ async function createHomeWorkspace(userId: string, at: number, deps: PeopleDeps)
  */
 export async function createPersonActor(
   db: Db,
-  person: { userId: string; workspaceId: string; grantId: string; granted: readonly Scope[] },
+  person: { userId: string; workspaceId: string; grantId: string; grantedScopes: readonly Scope[] },
 ): Promise<Actor> {
   const role = await findRole(db, person.userId, person.workspaceId);
   if (!role)
@@ -87,7 +87,7 @@ export async function createPersonActor(
       'this person is no longer a member of the workspace; ask an owner for an invitation',
     );
   const roleScopes = getRoleScopes(role);
-  const scopes = person.granted.filter((scope) => hasScope(roleScopes, scope));
+  const scopes = person.grantedScopes.filter((scope) => hasScope(roleScopes, scope));
   // People who may change a server may also try its tools.
   if (scopes.includes('manage:write')) scopes.push('call');
   const { userId: id, workspaceId, grantId } = person;

@@ -16,7 +16,7 @@ import { createErrorResponse } from '../http/problem.ts';
 import { checkBodyHeaders, hasBody, readBody } from '../http/read-body.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OperationOutput, Stream } from '../operations/operation.ts';
-import { bodyLimitsFor, checkScope, runOperation, type ServingRunner } from '../operations/run-operation.ts';
+import { checkScope, getBodyLimits, runOperation, type ServingRunner } from '../operations/run-operation.ts';
 import { buildUrl, routes } from '../routes.ts';
 import { generateOpenApiDocument, getSuccessStatus, linesType } from './openapi.ts';
 
@@ -51,12 +51,12 @@ export function createRestApi(deps: RestDeps): Hono<Env> {
   api.notFound((c) => respondWithError(c, new AppError('notFound', 'there is nothing at this URL')));
   api.get(
     '/openapi.json',
-    staticDocument(() => generateOpenApiDocument(operationList, deps.baseUrl, deps.version)),
+    createDocumentHandler(() => generateOpenApiDocument(operationList, deps.baseUrl, deps.version)),
   );
-  const readLimited = createBodyReader(deps.runningClock);
+  const readBodyBytes = createBodyReader(deps.runningClock);
   for (const op of operationList) {
     // Created at the first request, because the schemas of all operations take more time than calls should wait.
-    let numeric: ReadonlySet<string> | undefined;
+    let integers: ReadonlySet<string> | undefined;
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const authenticatedAt = deps.clock();
       const authenticated = await deps.authenticate(c.env.incoming);
@@ -68,12 +68,12 @@ export function createRestApi(deps: RestDeps): Hono<Env> {
       const body = await readInput(
         c.env.incoming,
         { op, actor: authenticated, readLongBody: deps.runner.readLongBody, reservation },
-        readLimited,
+        readBodyBytes,
       );
       const isStale = deps.clock() - authenticatedAt > authorizationMaxAgeMs;
       const actor = isStale ? await deps.authenticate(c.env.incoming) : authenticated;
-      numeric ??= numericInputs(op);
-      const input = buildInput(c, numeric, 'expected_version' in op.input.shape, body);
+      integers ??= getIntegerInputs(op);
+      const input = buildInput(c, integers, 'expected_version' in op.input.shape, body);
       const request = { actor, input, requestId: getRequestId(c) };
       const signal = op.callsModel ? createDisconnectSignal(c) : undefined;
       if (signal && c.req.header('accept') === linesType)
@@ -104,7 +104,7 @@ function createDisconnectSignal(c: HonoContext<Env>): AbortSignal {
  * Maximum number of progress bytes that may be queued for a slow client. Further progress is dropped, because the last
  * line contains everything.
  */
-const maxWaitingProgress = 256 * 1024;
+const maxQueuedProgressBytes = 256 * 1024;
 
 type StreamDeps = {
   respondWithError: (c: HonoContext<Env>, error: unknown) => Response;
@@ -131,7 +131,7 @@ function streamLines(
   const write = (line: Uint8Array) => {
     // A proxy that buffers responses would delay the progress.
     const headers = { 'Content-Type': linesType, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' };
-    const queue = new ByteLengthQueuingStrategy({ highWaterMark: maxWaitingProgress });
+    const queue = new ByteLengthQueuingStrategy({ highWaterMark: maxQueuedProgressBytes });
     if (!lines) resolve(c.body(new ReadableStream({ start }, queue), 200, headers));
     if (!signal.aborted) lines?.enqueue(line);
   };
@@ -167,25 +167,25 @@ function respondWithFile(
   return c.body(file.toText(output));
 }
 
-/** Returns the names of numeric inputs, which must be converted because queries and paths contain only text. */
-function numericInputs(op: Operation): ReadonlySet<string> {
+/** Returns the names of integer inputs. Queries and paths contain only text, so these inputs have to be converted. */
+function getIntegerInputs(op: Operation): ReadonlySet<string> {
   const properties = op.inputSchema().properties as Record<string, { type?: unknown }>;
   return new Set(Object.entries(properties).flatMap(([name, schema]) => (schema.type === 'integer' ? [name] : [])));
 }
 
 /** Merges path, query, and body into one input; the path takes precedence. `If-Match` becomes `expected_version`. */
-function buildInput(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVersioned: boolean, body: Fields): object {
+function buildInput(c: HonoContext<Env>, integers: ReadonlySet<string>, isVersioned: boolean, body: Fields): object {
   const urlParameters = { ...c.req.query(), ...c.req.param() };
   const fromUrl = Object.entries(urlParameters).map(([name, rawValue]) => [
     name,
-    numeric.has(name) && /^\d+$/.test(rawValue) ? Number(rawValue) : rawValue,
+    integers.has(name) && /^\d+$/.test(rawValue) ? Number(rawValue) : rawValue,
   ]);
-  const version = isVersioned ? matchedVersion(c.req.header('if-match')) : undefined;
+  const version = isVersioned ? parseIfMatch(c.req.header('if-match')) : undefined;
   return { ...body, ...Object.fromEntries(fromUrl), ...(version !== undefined && { expected_version: version }) };
 }
 
 /** Parses `If-Match`. A value that cannot be parsed must not be ignored (RFC 9110, 13.1.1). */
-function matchedVersion(match: string | undefined): number | undefined {
+function parseIfMatch(match: string | undefined): number | undefined {
   if (match === undefined || match.trim() === '*') return undefined;
   const version = /^(?:W\/)?"(\d{1,15})"$/.exec(match.trim())?.[1];
   if (version === undefined)
@@ -197,7 +197,6 @@ function matchedVersion(match: string | undefined): number | undefined {
 
 type Fields = { [field: string]: unknown };
 
-/** Context of a request body. */
 type BodyContext = {
   op: Operation;
   actor: Actor;
@@ -205,7 +204,7 @@ type BodyContext = {
   reservation: MemoryReservation;
 };
 
-const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
+const createNotJsonError = () => new AppError('unsupported', 'Content-Type must be application/json');
 
 /**
  * Reads and parses the object in a request body; a thread parses a long one.
@@ -214,16 +213,16 @@ const notJson = () => new AppError('unsupported', 'Content-Type must be applicat
 async function readInput(
   incoming: IncomingMessage,
   { op, actor, readLongBody, reservation }: BodyContext,
-  read: ReadBody,
+  readBytes: ReadBody,
 ): Promise<Fields> {
   if (incoming.method === 'GET' || !hasBody(incoming)) return {};
   const isJson = parseMediaType(incoming.headers['content-type']) === 'application/json';
   // A body without Content-Length may be empty, and then needs no type.
-  if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
-  const limits = bodyLimitsFor(op, actor);
-  const bytes = await read(incoming, limits.bytes, actor.workspaceId, reservation);
+  if (!isJson && incoming.headers['content-length'] !== undefined) throw createNotJsonError();
+  const limits = getBodyLimits(op, actor);
+  const bytes = await readBytes(incoming, limits.bytes, actor.workspaceId, reservation);
   if (bytes.length === 0) return {};
-  if (!isJson) throw notJson();
+  if (!isJson) throw createNotJsonError();
   const isWithinShortLimits =
     bytes.length <= eventLoopLimits.bytes && !exceedsLimits(bytes.length, checkBody(bytes, limits), eventLoopLimits);
   if (isWithinShortLimits) return parseJson(bytes.toString('utf8')) as Fields;
@@ -234,6 +233,7 @@ async function readInput(
 
 /** Maximum number of concurrently read bodies that are larger than a configuration. */
 export const maxLargeBodies = { perTenant: 2, total: 8 };
+/** Time for which a body keeps its slot even if others wait, in ms. */
 const minHoldMs = 2000;
 
 /**
@@ -258,8 +258,8 @@ function createBodyReader(clock: () => number): ReadBody {
   });
   return async (request, limitBytes, workspaceId, reservation) => {
     checkBodyHeaders(request, limitBytes);
-    const announced = Number(request.headers['content-length'] ?? 0);
-    if (announced <= configurationLimits.bytes)
+    const announcedBytes = Number(request.headers['content-length'] ?? 0);
+    if (announcedBytes <= configurationLimits.bytes)
       return readBody(request, Math.min(limitBytes, configurationLimits.bytes), { reservation });
     return runInSlot(workspaceId, ({ evicted, runPreemptible }) =>
       runPreemptible(() => readBody(request, limitBytes, { signal: evicted })),
@@ -267,9 +267,9 @@ function createBodyReader(clock: () => number): ReadBody {
   };
 }
 
-/** Serves a JSON document that never changes while the process runs. It is serialized at the first request. */
-export function staticDocument(createDocument: () => object | Promise<object>): (c: Context) => Promise<Response> {
-  const read = createLazyLoader(async () => serializeDocument(await createDocument()));
+/** Creates the handler of a document that never changes while the process runs. Serializes it at the first request. */
+export function createDocumentHandler(create: () => object | Promise<object>): (c: Context) => Promise<Response> {
+  const read = createLazyLoader(async () => serializeDocument(await create()));
   return async (c) => {
     const document = await read();
     // Caches revalidate their copy with the entity tag (RFC 9110, 13.1.2).

@@ -10,7 +10,7 @@ import { createErrorResponse } from '../http/problem.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
-import { createRestApi, type RestDeps, type RestEnv, staticDocument } from './rest.ts';
+import { createDocumentHandler, createRestApi, type RestDeps, type RestEnv } from './rest.ts';
 
 type Env = RestEnv;
 
@@ -24,13 +24,10 @@ export type WebDeps = RestDeps & {
   /** Called after every response. The status is 0 if the client disconnected before it. */
   onResponse: (status: number) => void;
   /** Routes of the OAuth proxy, which set their own headers. */
-  login: Hono<{ Bindings: HttpBindings }>;
+  loginRouter: Hono<{ Bindings: HttpBindings }>;
   /** Sign-in to the dashboard. */
   signIn: Hono<{ Bindings: HttpBindings }>;
-  /**
-   * Rate limit: returns true if the sender may sign out once more in this minute, because a sign-out queries the
-   * database.
-   */
+  /** Returns true if the sender may sign out again in this minute. Limited, because a sign-out queries the database. */
   canSignOut: (request: IncomingMessage) => boolean;
   unverifiedCallers: UnverifiedCallerLimits;
 };
@@ -54,7 +51,7 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
     c.res = undefined;
     c.res = respondWithError(c, rateLimitError);
   });
-  web.route('/', deps.login);
+  web.route('/', deps.loginRouter);
   web.use(
     secureHeaders({
       // Pages rendered by the service set their own policy, which allows their style.
@@ -83,7 +80,7 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
     [routes.serverFileSchema]: () => allowSchemaField(createFileJsonSchema(deps.baseUrl + routes.serverFileSchema)),
   };
   for (const [route, createDocument] of Object.entries(publicDocuments)) {
-    const serve = staticDocument(createDocument);
+    const serve = createDocumentHandler(createDocument);
     web.get(route, (c) => {
       c.header('Access-Control-Allow-Origin', '*');
       return serve(c);
@@ -96,7 +93,7 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
   web.onError((error, c) => respondWithError(c, error));
   const listener = getRequestListener(web.fetch, {
     overrideGlobalObjects: false,
-    // The edge handles bodies that are not read.
+    // The code in `edge/` discards bodies that are not read.
     autoCleanupIncoming: false,
     hostname: new URL(deps.baseUrl).host,
   });
@@ -116,12 +113,15 @@ function addSignIn(web: Hono<Env>, { canSignOut, signIn }: WebDeps): void {
 }
 
 /** Responds to a request that matches no route, with the allowed methods if the path has routes for others. */
-function createNotFoundHandler(web: Hono<Env>, refuse: (c: Context<Env>, error: AppError) => Response) {
+function createNotFoundHandler(web: Hono<Env>, respondWithError: (c: Context<Env>, error: AppError) => Response) {
   return (c: Context<Env>): Response => {
     const methods = getAllowedMethods(web, c.req.path);
     if (methods.length === 0 || methods.includes(c.req.method === 'HEAD' ? 'GET' : c.req.method))
-      return refuse(c, new AppError('notFound', 'there is nothing at this URL'));
-    const response = refuse(c, new AppError('methodNotAllowed', `this URL allows only ${methods.join(', ')}`));
+      return respondWithError(c, new AppError('notFound', 'there is nothing at this URL'));
+    const response = respondWithError(
+      c,
+      new AppError('methodNotAllowed', `this URL allows only ${methods.join(', ')}`),
+    );
     response.headers.set('Allow', methods.join(', '));
     return response;
   };

@@ -20,11 +20,11 @@ type SignInDeps = {
   db: Db;
   keyring: Keyring;
   identity: IdentityProvider;
-  /** Rate limit: returns true if the sender may begin or end one more sign-in in this minute. */
+  /** Returns true if the sender may start or finish another sign-in in this minute. */
   canSignIn: (request: HttpBindings['incoming']) => boolean;
   /**
-   * Limits how often a sender can trigger requests to the identity provider. `onRefused` is called if the provider refused
-   * a code.
+   * Runs work that sends a request to the identity provider, and limits how often a sender can do so. The work calls
+   * `onRefused` if the provider refused a code.
    */
   limitReturns: <Result>(
     request: HttpBindings['incoming'],
@@ -38,26 +38,24 @@ type SignInDeps = {
   log: (message: string, fields: { [key: string]: unknown }) => void;
 };
 
-/** State of a sign-in, which the browser carries sealed in a cookie until it returns. */
-type Departure = SignIn & { returnTo: string; expiresAt: number };
+/** Sign-in in progress. The browser carries it sealed in a cookie until it returns from the identity provider. */
+type PendingSignIn = SignIn & { returnTo: string; expiresAt: number };
 
-const departureMs = 10 * 60_000;
+const pendingSignInMs = 10 * 60_000;
 const sessionMs = 7 * 24 * 60 * 60_000;
+/** Binds the sealed cookie to its purpose. A change would end the sign-ins in progress. */
 const sealContext = 'sign-in departure';
 /**
  * Maximum number of concurrent sign-ins per browser, and maximum length of a return path: their cookies are sent with
  * every request.
  */
-const maxDepartures = 5;
+const maxPendingSignIns = 5;
 const maxReturnPathLength = 500;
 
-/**
- * Creates `/login`, `/login/callback`, and `/logout`: OpenID Connect with state, nonce, and PKCE, then a session of
- * Toolhost.
- */
+/** Creates `/login`, `/login/callback`, and `/logout`: OpenID Connect with state, nonce, and PKCE, then a session. */
 export function createSignIn(deps: SignInDeps): Hono<Env> {
-  const departures = createHostCookies('toolhost-sign-in', deps.baseUrl, maxDepartures);
-  const getDepartureCookie = (state: string) => departures.withId(hashSecret(state).slice(0, 16));
+  const pendingCookies = createHostCookies('toolhost-sign-in', deps.baseUrl, maxPendingSignIns);
+  const getPendingCookie = (state: string) => pendingCookies.withId(hashSecret(state).slice(0, 16));
   const session = getSessionCookie(deps.baseUrl);
   const basePath = getBasePath(deps.baseUrl);
   const redirectUri = deps.baseUrl + routes.loginCallback;
@@ -70,29 +68,29 @@ export function createSignIn(deps: SignInDeps): Hono<Env> {
 
   app.get(routes.login, async (c) => {
     checkRate(c);
-    const secret = () => newSecret(deps.random);
-    const signIn: Departure = {
-      state: secret(),
-      nonce: secret(),
-      verifier: secret(),
+    const createSecret = () => newSecret(deps.random);
+    const signIn: PendingSignIn = {
+      state: createSecret(),
+      nonce: createSecret(),
+      verifier: createSecret(),
       returnTo: toReturnPath(c.req.query('return_to'), deps.baseUrl),
-      expiresAt: deps.now() + departureMs,
+      expiresAt: deps.now() + pendingSignInMs,
     };
     const sealed = deps.keyring.seal(JSON.stringify(signIn), sealContext);
-    getDepartureCookie(signIn.state).set(c, sealed, departureMs);
-    departures.clearOldest(c);
+    getPendingCookie(signIn.state).set(c, sealed, pendingSignInMs);
+    pendingCookies.clearOldest(c);
     return c.redirect((await deps.identity.authorizationUrl(signIn, redirectUri)).href);
   });
 
   app.get(routes.loginCallback, async (c) => {
     checkRate(c);
     const state = c.req.query('state') ?? '';
-    const departureCookie = getDepartureCookie(state);
-    const signIn = openDeparture(departureCookie.get(c), deps);
+    const pendingCookie = getPendingCookie(state);
+    const signIn = openPendingSignIn(pendingCookie.get(c), deps);
     // A missing or forged cookie gets the same message as an expired one.
     if (signIn?.state !== state || signIn.expiresAt <= deps.now())
       throw new AppError('forbidden', 'this sign-in was started in another browser or has expired; start again');
-    departureCookie.clear(c);
+    pendingCookie.clear(c);
     const returned = new URL(redirectUri);
     returned.search = new URL(c.req.url).search;
     const identity = await deps.limitReturns(c.env.incoming, (onRefused) =>
@@ -127,8 +125,8 @@ export function createSignIn(deps: SignInDeps): Hono<Env> {
 type SignInReturn = { returned: URL; signIn: SignIn; onRefused: () => void };
 
 /**
- * Identifies the person who returned. An error response has no code, and a provider that is down refuses none, so
- * neither counts as a failed attempt.
+ * Identifies the person who returned. Only a refused code counts as a failed attempt, not an error response, which has
+ * no code, or a provider that is down.
  */
 async function identify({ returned, signIn, onRefused }: SignInReturn, { identity }: SignInDeps): Promise<Identity> {
   try {
@@ -142,10 +140,7 @@ async function identify({ returned, signIn, onRefused }: SignInReturn, { identit
 /** Path whose segments browsers and proxies parse alike: no segment is empty, and nothing is percent-encoded. */
 const plainPathPattern = /^(?:\/[\w\-.~]+)*\/?$/;
 
-/**
- * Returns the path and query of a page below the base URL, normalized as browsers do it; the home page for anything
- * else.
- */
+/** Returns the normalized path and query of a page below the base URL; the home page for anything else. */
 function toReturnPath(returnTo: string | undefined, baseUrl: string): string {
   const homePath = getBasePath(baseUrl) + routes.home;
   const url = returnTo?.startsWith('/') ? parseUrl(returnTo, baseUrl) : undefined;
@@ -155,9 +150,9 @@ function toReturnPath(returnTo: string | undefined, baseUrl: string): string {
 }
 
 /** Opens the sealed state; undefined if this service did not seal it. */
-function openDeparture(sealed: string | undefined, { keyring }: SignInDeps): Departure | undefined {
+function openPendingSignIn(sealed: string | undefined, { keyring }: SignInDeps): PendingSignIn | undefined {
   const opened = keyring.openFromClient(sealed ?? '', sealContext);
-  return opened === undefined ? undefined : (JSON.parse(opened) as Departure);
+  return opened === undefined ? undefined : (JSON.parse(opened) as PendingSignIn);
 }
 
 /** Starts a new session at every sign-in, so that a session that was planted in the browser earlier is useless. */
@@ -167,8 +162,8 @@ async function startSession(
   person: { userId: string; workspaceId: string },
   deps: SignInDeps,
 ): Promise<void> {
-  const before = session.get(c);
-  if (before !== undefined) await deleteSession(deps.db, hashSecret(before));
+  const previousCookie = session.get(c);
+  if (previousCookie !== undefined) await deleteSession(deps.db, hashSecret(previousCookie));
   const cookie = newSecret(deps.random);
   const at = deps.now();
   await insertSession(deps.db, { ...person, hash: hashSecret(cookie), at, expiresAt: at + sessionMs });

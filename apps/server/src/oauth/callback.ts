@@ -260,7 +260,7 @@ async function storeGrant(
           'new logins have reached their storage limit for this minute; retry in a minute',
         );
     } else {
-      const person = { workspaceId: result.workspaceId, userId: result.userId, kept: id };
+      const person = { workspaceId: result.workspaceId, userId: result.userId, retainedId: id };
       await recordChanges(db, deps, 'grant', await endGrantsOverLimit(db, person, now));
     }
     const detail = { grant: id, client: login.client_name, ...(view !== undefined && { view }) };

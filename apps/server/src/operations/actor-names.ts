@@ -1,4 +1,4 @@
-import { namesOfActors } from '../store/audit-events.ts';
+import { findDisplayNames } from '../store/audit-events.ts';
 import type { Actor, Context } from './operation.ts';
 
 /**
@@ -11,5 +11,5 @@ export function canSeePeople({ kind, role }: Actor): boolean {
 
 /** Finds the current names of API keys and of the clients of logins, and of people if the actor may see them. */
 export function findActorNames({ db, actor }: Context, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  return namesOfActors(db, actor.workspaceId, ids, canSeePeople(actor));
+  return findDisplayNames(db, actor.workspaceId, ids, canSeePeople(actor));
 }

@@ -15,9 +15,9 @@ import {
   findKeyOrigins,
   insertApiKey,
   listActiveKeysCreatedBy,
+  markKeyRevoked,
   markKeysRevoked,
   maxKeyChainLength,
-  markKeyRevoked as revoke,
   updateKeyLimits,
 } from '../store/api-keys.ts';
 import { recordChange, recordChanges } from '../store/changes/follow-changes.ts';
@@ -78,8 +78,8 @@ nameSchema('Key', keyRecord);
 /** Current names of the creators of keys, and the IDs of keys whose creator is no longer a member. */
 type Creators = { names: ReadonlyMap<string, string>; orphanedKeyIds: ReadonlySet<string> };
 
-function toRecord(key: ApiKey, makers: Creators): z.input<typeof keyRecord> {
-  const name = makers.names.get(key.createdBy);
+function toRecord(key: ApiKey, creators: Creators): z.input<typeof keyRecord> {
+  const name = creators.names.get(key.createdBy);
   return {
     id: key.id,
     name: key.name,
@@ -89,7 +89,7 @@ function toRecord(key: ApiKey, makers: Creators): z.input<typeof keyRecord> {
     created_at: toIsoTime(key.createdAt),
     created_by: key.createdBy,
     ...(name !== undefined && { created_by_name: name }),
-    ...(makers.orphanedKeyIds.has(key.id) && { creator_left: true as const }),
+    ...(creators.orphanedKeyIds.has(key.id) && { creator_left: true as const }),
     ...(key.expiresAt !== undefined && { expires_at: toIsoTime(key.expiresAt) }),
     ...(key.lastUsedAt !== undefined && { last_used_at: toIsoTime(key.lastUsedAt) }),
     ...(key.revokedAt !== undefined && { revoked_at: toIsoTime(key.revokedAt) }),
@@ -97,11 +97,9 @@ function toRecord(key: ApiKey, makers: Creators): z.input<typeof keyRecord> {
   };
 }
 
-/**
- * Maximum length of a view as slug/view, and maximum number of views of a key, whose servers are read when it is
- * created.
- */
+/** Maximum length of slug/view. */
 const maxViewLength = 104;
+/** Low, because creating a key reads the server of each of its views. */
 const maxViewsPerKey = 50;
 
 /** Maximum lifetime of a key in seconds: a little over ten years. */
@@ -155,11 +153,11 @@ const createApiKey = operation({
     const bounds = await getKeyBounds(context);
     refuseLongChain(bounds);
     const field = input.expires_in === undefined ? 'expires_at' : 'expires_in';
-    const expiresAt = boundedExpiry(getExpiry(input, createdAt), field, bounds);
+    const expiresAt = getBoundedExpiry(getExpiry(input, createdAt), field, bounds);
     refuseLimitsAboveActor(input, bounds, 'The key was not created');
     const limits = toKeyLimits({ ...toLimitFields(bounds.limits), ...input });
     const { id, key } = formatApiKey(context.random(9), context.random(32));
-    const stored: ApiKey = {
+    const newKey: ApiKey = {
       id,
       workspaceId: context.actor.workspaceId,
       name: input.name,
@@ -174,9 +172,9 @@ const createApiKey = operation({
       lastUsedAt: undefined,
       ...(limits && { limits }),
     };
-    await insertApiKey(context.db, stored);
+    await insertApiKey(context.db, newKey);
     await checkKeyQuota(context);
-    return { ...toRecord(stored, await findCreators(context, [stored])), key };
+    return { ...toRecord(newKey, await findCreators(context, [newKey])), key };
   },
   audit: (_input, { id, name, scopes, servers, views, limits }) => ({
     target: id,
@@ -189,15 +187,15 @@ const createApiKey = operation({
  * @throws AppError invalid
  */
 function getExpiry(input: { expires_at?: string | undefined; expires_in?: number | undefined }, now: number) {
-  const { expires_at: at, expires_in: seconds } = input;
-  if (at !== undefined && seconds !== undefined) {
+  const { expires_at, expires_in: seconds } = input;
+  if (expires_at !== undefined && seconds !== undefined) {
     throw invalidInputError([
       { path: 'expires_in', message: 'cannot be combined with expires_at; allowed: one of the two' },
     ]);
   }
   if (seconds !== undefined) return now + seconds * 1000;
-  if (at === undefined) return undefined;
-  const expiresAt = Date.parse(at);
+  if (expires_at === undefined) return undefined;
+  const expiresAt = Date.parse(expires_at);
   if (expiresAt > now) return expiresAt;
   throw invalidInputError([{ path: 'expires_at', message: 'is in the past; allowed: a future time' }]);
 }
@@ -226,9 +224,9 @@ async function refuseUnknownServers(context: Context, slugs: readonly string[]):
   const unknown = [...slugs.entries()].filter(([, slug]) => !knownSlugs.has(slug));
   if (unknown.length === 0) return;
   const problems: Problem[] = [];
-  const guesses = createSuggestionBudget();
+  const suggestionBudget = createSuggestionBudget();
   for (const [index, slug] of unknown) {
-    const suggestion = problems.length < maxHints ? await suggestSlugs(context, slug, guesses) : '';
+    const suggestion = problems.length < maxHints ? await suggestSlugs(context, slug, suggestionBudget) : '';
     problems.push({
       path: `servers[${index}]`,
       message: `there is no server ${JSON.stringify(slug)} in this workspace${suggestion}`,
@@ -250,7 +248,7 @@ async function refuseUnknownViews(
   }
   const viewsBySlug = new Map<string, ReadonlySet<string>>();
   const problems: Problem[] = [];
-  const guesses = createSuggestionBudget();
+  const suggestionBudget = createSuggestionBudget();
   for (const [index, requested] of views.entries()) {
     const [slug = '', view = '', ...extraSegments] = requested.split('/');
     const knownViews = viewsBySlug.get(slug) ?? (await getViewNames(context, slug));
@@ -259,7 +257,7 @@ async function refuseUnknownViews(
     const suggestion = suggestNearestOrList(
       requested,
       [...knownViews].map((name) => `${slug}/${name}`),
-      guesses,
+      suggestionBudget,
       { none: '', all: '; it has: ' },
     );
     problems.push({
@@ -300,15 +298,15 @@ const listApiKeys = operation({
     const { rows, next } = await (userId === undefined
       ? findApiKeys(db, workspaceId, { ...parsePage(input), query: input.query })
       : listActiveKeysCreatedBy(db, { workspaceId, userId, now: context.now() }, parsePage(input)));
-    const makers = await findCreators(context, rows);
-    return { keys: rows.map((key) => toRecord(key, makers)), next_cursor: next };
+    const creators = await findCreators(context, rows);
+    return { keys: rows.map((key) => toRecord(key, creators)), next_cursor: next };
   },
 });
 
 async function findCreators(context: Context, keys: readonly ApiKey[]): Promise<Creators> {
   const { db, actor } = context;
-  const makers = keys.map(({ createdBy }) => createdBy);
-  const names = await findActorNames(context, makers);
+  const creatorIds = keys.map(({ createdBy }) => createdBy);
+  const names = await findActorNames(context, creatorIds);
   const origins = await findKeyOrigins(db, actor.workspaceId, keys);
   const members = await filterMembers(db, actor.workspaceId, [...new Set(origins.values())]);
   const withoutCreator = [...origins].filter(([, origin]) => origin.startsWith('usr_') && !members.has(origin));
@@ -319,10 +317,10 @@ async function findCreators(context: Context, keys: readonly ApiKey[]): Promise<
 const maxListedKeys = 100;
 
 /** Revokes many keys, a batch per statement. */
-export async function revokeKeys(context: Context, all: readonly string[], at: number): Promise<void> {
+export async function revokeKeys(context: Context, keyIds: readonly string[], revokedAt: number): Promise<void> {
   const { db, actor } = context;
-  for (const ids of toChunks(all)) {
-    await markKeysRevoked(db, actor.workspaceId, ids, at);
+  for (const ids of toChunks(keyIds)) {
+    await markKeysRevoked(db, actor.workspaceId, ids, revokedAt);
     await recordChanges(db, context, 'key', ids);
   }
 }
@@ -351,7 +349,7 @@ const revokeApiKey = operation({
     const { db, actor } = context;
     const at = context.now();
     const childKeyIds = (await findActiveKeysCreatedBy(db, actor.workspaceId, id, at)).map((key) => key.id);
-    if (!(await revoke(db, actor.workspaceId, id, at))) {
+    if (!(await markKeyRevoked(db, actor.workspaceId, id, at))) {
       throw new AppError('notFound', 'there is no such key in this workspace, or it is already revoked');
     }
     await recordChange(db, context, 'key', id);
@@ -366,21 +364,21 @@ const revokeApiKey = operation({
 type KeyBounds = {
   expiresAt: number | undefined;
   limits: KeyLimits;
-  /** Number of keys in the chain of creators of the new key. */
-  chain: number;
+  /** Number of keys that created each other, up to the actor. */
+  chainLength: number;
 };
 
 async function getKeyBounds({ db, actor }: Context): Promise<KeyBounds> {
   const ownKey = actor.kind === 'api_key' ? await findApiKey(db, actor.id) : undefined;
-  if (!ownKey) return { expiresAt: undefined, limits: {}, chain: 0 };
+  if (!ownKey) return { expiresAt: undefined, limits: {}, chainLength: 0 };
   const chain = [ownKey, ...(await findKeyAncestors(db, ownKey))];
-  const limits = chain.reduce<KeyLimits>((lowestSoFar, key) => lowest(lowestSoFar, key.limits ?? {}), {});
-  return { expiresAt: ownKey.expiresAt, limits, chain: chain.length };
+  const limits = chain.reduce<KeyLimits>((limitsSoFar, key) => getLowerLimits(limitsSoFar, key.limits ?? {}), {});
+  return { expiresAt: ownKey.expiresAt, limits, chainLength: chain.length };
 }
 
 /** @throws AppError forbidden */
-function refuseLongChain({ chain }: KeyBounds): void {
-  if (chain <= maxKeyChainLength) return;
+function refuseLongChain({ chainLength }: KeyBounds): void {
+  if (chainLength <= maxKeyChainLength) return;
   throw new AppError(
     'forbidden',
     `this key is the last of a chain of ${maxKeyChainLength} keys, each created with the previous one; create the key with an earlier one`,
@@ -388,7 +386,7 @@ function refuseLongChain({ chain }: KeyBounds): void {
 }
 
 /** Returns the expiry of a new key, at the latest that of the key that creates it. @throws AppError invalid */
-function boundedExpiry(requested: number | undefined, field: string, { expiresAt }: KeyBounds): number | undefined {
+function getBoundedExpiry(requested: number | undefined, field: string, { expiresAt }: KeyBounds): number | undefined {
   if (requested === undefined || expiresAt === undefined || requested <= expiresAt) return requested ?? expiresAt;
   const message = `is after the expiry of the key that you use; allowed: until ${toIsoTime(expiresAt)}, which is also the default`;
   throw invalidInputError([{ path: field, message }], 'The key was not created');
@@ -440,8 +438,8 @@ const setKeyLimits = operation({
     if (!before) throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked');
     const limits = toKeyLimits(toLimitFields(applyLimitChanges(before, input)));
     if (areLimitsEqual(before, limits ?? {})) return { id, limits: toLimitFields(before), unchanged: true as const };
-    const all = new Map([[id, limits ?? {}], ...(await findLoweredLimits(context, id, limits ?? {}))]);
-    await storeKeyLimits(context, all);
+    const childLimits = await findLoweredLimits(context, id, limits ?? {});
+    await storeKeyLimits(context, new Map([[id, limits ?? {}], ...childLimits]));
     return { id, limits: toLimitFields(limits ?? {}) };
   },
   audit: ({ id, ...limits }) => ({ target: id, detail: limits }),
@@ -456,7 +454,7 @@ async function findLoweredLimits(
 ): Promise<[string, KeyLimits][]> {
   const childKeys = await findActiveKeysCreatedBy(db, actor.workspaceId, id, now());
   return childKeys.flatMap(({ id: key, limits = {} }): [string, KeyLimits][] => {
-    const lowered = lowest(limits, upperBounds);
+    const lowered = getLowerLimits(limits, upperBounds);
     return areLimitsEqual(limits, lowered) ? [] : [[key, lowered]];
   });
 }
@@ -465,16 +463,17 @@ async function findLoweredLimits(
 async function storeKeyLimits(context: Context, limitsByKey: ReadonlyMap<string, KeyLimits>): Promise<void> {
   const { db, actor } = context;
   const groups = Map.groupBy(limitsByKey.keys(), (id) => JSON.stringify(limitsByKey.get(id)));
-  for (const [text, all] of groups) {
-    for (const ids of toChunks(all)) {
-      await updateKeyLimits(db, actor.workspaceId, ids, toKeyLimits(toLimitFields(JSON.parse(text) as KeyLimits)));
+  for (const [limitsJson, keyIds] of groups) {
+    const limits = toKeyLimits(toLimitFields(JSON.parse(limitsJson) as KeyLimits));
+    for (const ids of toChunks(keyIds)) {
+      await updateKeyLimits(db, actor.workspaceId, ids, limits);
       await recordChanges(db, context, 'key', ids);
     }
   }
 }
 
 /** Returns the lower of each limit; an absent limit is unlimited. */
-function lowest(a: KeyLimits, b: KeyLimits): KeyLimits {
+function getLowerLimits(a: KeyLimits, b: KeyLimits): KeyLimits {
   const names = new Set([...Object.keys(a), ...Object.keys(b)] as (keyof KeyLimits)[]);
   return Object.fromEntries([...names].map((name) => [name, Math.min(a[name] ?? Infinity, b[name] ?? Infinity)]));
 }

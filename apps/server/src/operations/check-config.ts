@@ -23,7 +23,7 @@ export type CheckedConfig = {
   config?: ServerConfig;
   problems: readonly Problem[];
   warnings: readonly Warning[];
-  /** Set if the tool is a document of another program: a description of what it is. */
+  /** Describes the document of another program that was sent instead of a tool; undefined for a tool. */
   foreignKind?: string | undefined;
 };
 
@@ -39,10 +39,7 @@ export type CheckConfigOnThread = (
 /** Check of a large configuration, made before its transaction, with the version of the server that it is based on. */
 export type Precheck = CheckedConfig & { version: number | undefined };
 
-/**
- * Thrown in a transaction if the server was changed after its new configuration was checked; the check is repeated
- * once.
- */
+/** Thrown in a transaction if the server changed after its configuration was checked; the check is repeated once. */
 export class StalePrecheck extends AppError {
   constructor() {
     super('conflict', 'the server was changed several times while this change was checked; repeat your change');
@@ -52,12 +49,12 @@ export class StalePrecheck extends AppError {
 /**
  * Job that checks a configuration on a thread. Configurations are transferred as JSON text; a valid one is also
  * returned if `purpose` is to store it or one of its tools. For a stored configuration, which is valid, only the
- * warnings are computed. `stored` contains the names of the secrets that have a value.
+ * warnings are computed. `secrets` contains the names of the secrets that have a value.
  */
 export type ConfigurationJob = {
   input: {
     config: string;
-    stored: readonly string[];
+    secrets: readonly string[];
     purpose: 'store' | 'store-tool' | 'report' | 'warnings';
     rules: RuleSource;
   };
@@ -70,17 +67,14 @@ function isLarge(raw: unknown): boolean {
   return hasVariables && hasMorePlaceholders(raw, maxParsedOnLoop.characters / maxVariableLength);
 }
 
-/** Checks a configuration on this thread. `stored` contains the names of the secrets that have a value. */
-function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly string[]): CheckedConfig {
+/** Checks a configuration on this thread. `secrets` contains the names of the secrets that have a value. */
+function checkDirectly(raw: unknown, rules: ConfigRules, secrets: readonly string[]): CheckedConfig {
   const { config, problems } = checkServerConfig(raw, rules);
-  return config ? { config, problems, warnings: findWarnings(config, new Set(stored)) } : { problems, warnings: [] };
+  return config ? { config, problems, warnings: findWarnings(config, new Set(secrets)) } : { problems, warnings: [] };
 }
 
-/**
- * Purpose of a check: the server that the configuration changes, names of secrets with a value, and true if only one
- * tool is checked.
- */
-type CheckTarget = { current?: StoredServer | undefined; stored?: readonly string[]; isTool?: boolean };
+/** Context of a check: the server to change, names of secrets with a value, and true if only one tool is checked. */
+type CheckTarget = { current?: StoredServer | undefined; secrets?: readonly string[]; isTool?: boolean };
 
 /**
  * Checks a configuration. A thread checks a large one before its transaction, which then uses the result.
@@ -89,18 +83,15 @@ type CheckTarget = { current?: StoredServer | undefined; stored?: readonly strin
 export async function checkConfig(context: Context, raw: unknown, target: CheckTarget): Promise<CheckedConfig> {
   const { checkConfigOnThread, precheck: checked, db, rules } = context;
   if (checked && checked.version === target.current?.version) return checked;
-  const { current: _, stored = [], isTool = false } = target;
-  if (!checkConfigOnThread || !isLarge(raw)) return checkDirectly(raw, rules, stored);
+  const { current: _, secrets = [], isTool = false } = target;
+  if (!checkConfigOnThread || !isLarge(raw)) return checkDirectly(raw, rules, secrets);
   if (db.isTransaction) throw new StalePrecheck();
   const purpose = isTool ? 'store-tool' : 'store';
-  const { config, ...findings } = await runOnThread(context, { config: await serializeLarge(raw), stored, purpose });
+  const { config, ...findings } = await runOnThread(context, { config: await serializeLarge(raw), secrets, purpose });
   return config === undefined ? findings : { ...findings, config: (await parseStoredJson(config)) as ServerConfig };
 }
 
-/**
- * Checks a large configuration before the transaction that stores it, because the transaction must not wait for a
- * thread.
- */
+/** Checks a large configuration before the transaction that stores it, which must not wait for a thread. */
 export async function precheck(context: Context, raw: unknown, target: CheckTarget): Promise<Precheck | undefined> {
   if (!context.checkConfigOnThread || !isLarge(raw)) return undefined;
   return { ...(await checkConfig(context, raw, target)), version: target.current?.version };
@@ -113,11 +104,11 @@ export async function precheck(context: Context, raw: unknown, target: CheckTarg
 export async function checkForReport(
   context: Context,
   raw: unknown,
-  stored: readonly string[],
+  secrets: readonly string[],
 ): Promise<Omit<CheckedConfig, 'config'> & { facts?: ConfigFacts | undefined }> {
   if (context.checkConfigOnThread && isLarge(raw))
-    return runOnThread(context, { config: await serializeLarge(raw), stored, purpose: 'report' });
-  const { config, problems, warnings } = checkDirectly(raw, context.rules, stored);
+    return runOnThread(context, { config: await serializeLarge(raw), secrets, purpose: 'report' });
+  const { config, problems, warnings } = checkDirectly(raw, context.rules, secrets);
   return { facts: config && getConfigFacts(config), problems, warnings };
 }
 
@@ -139,15 +130,15 @@ async function serializeLarge(value: unknown): Promise<string> {
 export async function getStoredWarnings(
   context: Context,
   config: ServerConfig,
-  stored: readonly string[],
+  secrets: readonly string[],
 ): Promise<readonly Warning[]> {
   const checked = context.precheck;
   // Masking the secrets of a configuration does not change its tools.
   if (checked?.config?.tools === config.tools) return checked.warnings;
-  if (!isLarge(config) || !context.checkConfigOnThread) return findWarnings(config, new Set(stored));
+  if (!isLarge(config) || !context.checkConfigOnThread) return findWarnings(config, new Set(secrets));
   const { warnings } = await runOnThread(context, {
     config: await serializeLarge(config),
-    stored,
+    secrets,
     purpose: 'warnings',
   });
   return warnings;
@@ -183,12 +174,12 @@ export function runConfigurationJob(input: ConfigurationJob['input']): { output:
   return { output: checkParsed(input, parseJson(input.config)) };
 }
 
-function checkParsed({ stored, purpose, rules }: ConfigurationJob['input'], raw: unknown): ConfigurationJob['output'] {
-  if (purpose === 'warnings') return { problems: [], warnings: findWarnings(raw as ServerConfig, new Set(stored)) };
+function checkParsed({ secrets, purpose, rules }: ConfigurationJob['input'], raw: unknown): ConfigurationJob['output'] {
+  if (purpose === 'warnings') return { problems: [], warnings: findWarnings(raw as ServerConfig, new Set(secrets)) };
   const foreignKind =
     purpose === 'store-tool' ? describeForeignDocument((raw as { tools: unknown[] }).tools[0]) : undefined;
   if (foreignKind !== undefined) return { problems: [], warnings: [], foreignKind };
-  const { config, ...findings } = checkDirectly(raw, createConfigRules(rules), stored);
+  const { config, ...findings } = checkDirectly(raw, createConfigRules(rules), secrets);
   if (!config) return findings;
   return purpose === 'report'
     ? { ...findings, facts: getConfigFacts(config) }

@@ -26,7 +26,7 @@ export function findWorkspaceServer(
   return findServer(db, actor.workspaceId, slug, reserveMemory);
 }
 
-type LookupContext = Pick<Context, 'db' | 'actor'>;
+type SlugContext = Pick<Context, 'db' | 'actor'>;
 
 const noSuchServer = 'there is no such server in this workspace';
 
@@ -34,7 +34,7 @@ const noSuchServer = 'there is no such server in this workspace';
  * Creates the error for an unknown slug, which is identical for a missing server and a server of another workspace. It
  * names only slugs that the actor may see.
  */
-async function createUnknownServerError(context: LookupContext, slug: string): Promise<AppError> {
+async function createUnknownServerError(context: SlugContext, slug: string): Promise<AppError> {
   return new AppError('notFound', noSuchServer + (await suggestSlugs(context, slug, createSuggestionBudget())));
 }
 
@@ -45,7 +45,7 @@ export function createOutsideLimitsError(limits: readonly string[], slug: string
 
 /** Returns advice for an unknown slug: similar slugs, or how to list them. */
 export async function suggestSlugs(
-  { db, actor }: LookupContext,
+  { db, actor }: SlugContext,
   slug: string,
   suggestionBudget: SuggestionBudget,
 ): Promise<string> {

@@ -143,7 +143,7 @@ const toLimitRecord = ({ value, from }: SourcedLimit, set: number | undefined): 
 
 const quotaFields = ['calls_per_minute', 'calls_per_day'] as const;
 
-/** Returns the records of the quotas that have a limit. */
+/** Returns the output fields of the quotas that have a limit. */
 function toQuotaRecords(
   recordFor: (
     name: 'callsPerMinute' | 'callsPerDay',
@@ -156,12 +156,20 @@ function toQuotaRecords(
 
 async function getWorkspaceRecord(context: Context): Promise<z.input<typeof limitsRecord>> {
   const { defaultLimits, actor } = context;
-  const set = await findWorkspaceLimits(context.db, actor.workspaceId);
+  const configured = await findWorkspaceLimits(context.db, actor.workspaceId);
   return {
-    calls_per_second: toLimitRecord(resolveWorkspaceLimit('callsPerSecond', defaultLimits, set), set.callsPerSecond),
-    concurrent_calls: toLimitRecord(resolveWorkspaceLimit('concurrentCalls', defaultLimits, set), set.concurrentCalls),
-    ...toQuotaRecords((name) => toLimitRecord(resolveWorkspaceLimit(name, defaultLimits, set), set[name])),
-    ...toUsageField(context.serving?.currentUsage.forWorkspace(actor.workspaceId)),
+    calls_per_second: toLimitRecord(
+      resolveWorkspaceLimit('callsPerSecond', defaultLimits, configured),
+      configured.callsPerSecond,
+    ),
+    concurrent_calls: toLimitRecord(
+      resolveWorkspaceLimit('concurrentCalls', defaultLimits, configured),
+      configured.concurrentCalls,
+    ),
+    ...toQuotaRecords((name) =>
+      toLimitRecord(resolveWorkspaceLimit(name, defaultLimits, configured), configured[name]),
+    ),
+    ...toUseField(context.serving?.currentUsage.getWorkspaceUsage(actor.workspaceId)),
   };
 }
 
@@ -169,22 +177,25 @@ async function getServerRecord(context: Context, server: StoredServer): Promise<
   const { defaultLimits } = context;
   const currentUsage = context.serving?.currentUsage;
   const workspace = await getWorkspaceRecord(context);
-  const set = server.limits ?? {};
+  const configured = server.limits ?? {};
   const toCappedRecord = (name: keyof ConfiguredLimits, cap: z.input<typeof limitRecord> = { from: 'default' }) =>
-    toLimitRecord(resolveServerLimit(name, defaultLimits, set, { value: cap.limit ?? 0, from: cap.from }), set[name]);
+    toLimitRecord(
+      resolveServerLimit(name, defaultLimits, configured, { value: cap.limit ?? 0, from: cap.from }),
+      configured[name],
+    );
   return {
     slug: server.slug,
     calls_per_second: toCappedRecord('callsPerSecond', workspace.calls_per_second),
     concurrent_calls: toCappedRecord('concurrentCalls', workspace.concurrent_calls),
     ...toQuotaRecords((name, field) => toCappedRecord(name, workspace[field])),
     ...(defaultLimits.concurrentPerKey !== 0 && { concurrent_calls_per_key: defaultLimits.concurrentPerKey }),
-    ...toUsageField(currentUsage?.forServer(server.id)),
+    ...toUseField(currentUsage?.getServerUsage(server.id)),
     workspace,
     upstreams: currentUsage ? getOrigins(server.config).map((origin) => toUpstreamRecord(context, server, origin)) : [],
   };
 }
 
-const toUsageField = (use: LimitUse | undefined) => (use ? { use } : {});
+const toUseField = (use: LimitUse | undefined) => (use ? { use } : {});
 
 function toUpstreamRecord(context: Context, server: StoredServer, origin: string) {
   const circuit = context.serving?.currentUsage.getCircuit(server.workspaceId, origin);

@@ -44,14 +44,15 @@ function toRecord(grant: ListedGrant, includesPerson: boolean): z.input<typeof g
     client: grant.client_name,
     ...(includesPerson && grant.person !== null && { person: grant.person }),
     scope: grant.scope,
-    status: isRevoked(grant) ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
+    status: getStatus(grant),
     created_at: toIsoTime(grant.created_at),
     ...(grant.last_used_at !== null && { last_used_at: toIsoTime(grant.last_used_at) }),
   };
 }
 
-function isRevoked({ revoked_at, is_of_deleted }: ListedGrant): boolean {
-  return revoked_at !== null || is_of_deleted === 1;
+function getStatus({ revoked_at, broken_at, is_of_deleted }: ListedGrant) {
+  if (revoked_at !== null || is_of_deleted === 1) return 'revoked';
+  return broken_at === null ? 'active' : 'broken';
 }
 
 const listGrants = operation({

@@ -23,9 +23,9 @@ export type ReadLongBody = (
 type LongTextField = { field: string; characters: number };
 
 /**
- * Job that parses the body of an operation request, or an MCP message with its arguments. `remainder` is its JSON text with
- * null in place of each long member, either of the body or of the arguments of the message at `index`. A refusal is
- * part of the output, because errors lose their class between threads.
+ * Job that parses the body of an operation request, or an MCP message with its arguments. `remainder` is the JSON text
+ * with null in place of each long member: a field of the body, or an argument of the message at `index`. A refusal is
+ * output too, because errors lose their class between threads.
  */
 export type ReadBodyJob = {
   input: { body: Uint8Array; limits: BodyLimits; isMessage: boolean; longText?: LongTextField | undefined };
@@ -37,10 +37,7 @@ type Refused = { refused: { kind: ErrorKind; message: string; problems: readonly
 
 /** Maximum length of a member that stays JSON text, in characters. */
 const maxShortLength = 1000;
-/**
- * Maximum number of members that are passed on. No operation accepts more, so the input is rejected anyway and the
- * others can be omitted.
- */
+/** Maximum number of members that are passed on. Others are omitted, because no operation accepts more anyway. */
 const maxMembers = 500;
 
 export async function readLongBody(

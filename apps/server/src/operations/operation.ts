@@ -61,8 +61,8 @@ type TrialCallResult = {
 
 /** Current usage of the limits in this process. */
 export type CurrentUsage = {
-  forServer: (serverId: string) => LimitUse;
-  forWorkspace: (workspaceId: string) => LimitUse;
+  getServerUsage: (serverId: string) => LimitUse;
+  getWorkspaceUsage: (workspaceId: string) => LimitUse;
   getCircuit: (workspaceId: string, origin: string) => CircuitState;
 };
 
@@ -83,7 +83,7 @@ export type Serving = {
   currentUsage: CurrentUsage;
   /** Calls a tool with a real upstream request. */
   callTool: (call: TestCall) => Promise<TrialCallResult>;
-  offeredTools: (server: ServedVariant) => Promise<ExposedTools>;
+  getOfferedTools: (server: ServedVariant) => Promise<ExposedTools>;
   /** Sends one request to a model, within the call limits, and records it as a call. */
   askModel: (request: ModelRequest) => Promise<ModelReply>;
   /** Builds the request of a call with masked credentials without sending it. Returns why the call would be refused. */
@@ -126,12 +126,14 @@ export type OperationDeps = {
 };
 
 /**
- * Connection to a waiting caller. The signal aborts when the caller disconnects. `onProgress` reports progress to a caller
- * that reads the response while it is generated.
+ * Connection to a waiting caller. The signal aborts when the caller disconnects. `onProgress` reports progress to a
+ * caller that reads the response while it is generated.
  */
 export type Stream = { onProgress?: (progress: ModelProgress) => void; signal: AbortSignal };
 
+/** Input of every operation besides its own: who runs it, on which database, and with which dependencies. */
 export type Context = {
+  /** In an operation with the effect `write`, its transaction. */
   db: Db;
   actor: Actor;
   requestId: string;
@@ -307,18 +309,15 @@ export type ConnectionProbe = {
   /** Response to a request without a credential; undefined if the request was accepted. */
   refusal: { status: number; challenge: string } | undefined;
   /** Metadata of the resource that the challenge names, and of the authorization server that the resource names. */
-  resource: ProbeJson | undefined;
-  issuer: ProbeJson | undefined;
+  resourceMetadata: ProbeJson | undefined;
+  issuerMetadata: ProbeJson | undefined;
   /** JSON-RPC responses to the first requests of stateful and of stateless clients. */
   responses: { initialize: ProbeJson; discover: ProbeJson; tools: ProbeJson; statelessTools: ProbeJson };
   /** Known clients whose registration is refused, with the reason. */
   refusedClients: { client: string; reason: string }[];
 };
 
-/**
- * A trial login as it returns to the client: the authorization code, and the verifier and redirect URI that the client
- * stored.
- */
+/** Trial login as it returns to the client: the code, and the verifier and redirect URI that the client stored. */
 export type LoginAttempt = {
   slug: string;
   clientId: string;

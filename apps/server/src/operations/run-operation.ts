@@ -28,9 +28,10 @@ import type { Actor, Context, Operation, OperationDeps, OperationOutput, Stream 
 import type { ConcurrencyLimiters } from './quotas/concurrency-limiters.ts';
 import { checkWriteQuota } from './quotas/quotas.ts';
 
+/** Databases, limits, and dependencies that operations run with. */
 export type Runner = {
   db: Kysely<Tables>;
-  /** Runs the transactions of operations that write; see `Database`. */
+  /** Runs the transactions of operations that write, in a separate thread with SQLite. */
   transactions: Kysely<Tables>;
   deps: OperationDeps;
   /** Connection for reports, which take long, separate from all other queries. */
@@ -88,7 +89,12 @@ export async function runOperation<Op extends Operation>(
       reservation.release();
     }
   };
-  return concurrencyLimiters[op.isReport ? 'report' : op.callsModel ? 'model' : op.effect].run(actor, work, bytes);
+  return getLimiter(op, concurrencyLimiters).run(actor, work, bytes);
+}
+
+function getLimiter(op: Operation, limiters: ConcurrencyLimiters) {
+  if (op.isReport) return limiters.report;
+  return op.callsModel ? limiters.model : limiters[op.effect];
 }
 
 /** Peak memory of an operation, as a multiple of the configuration's size: texts, values, and the response. */
@@ -179,8 +185,8 @@ async function parseInput(op: Operation, raw: unknown): Promise<Input> {
   if (coerced !== candidate && containsNul(coerced)) throw invalidInputError([nulProblem]);
   const parsed = exact.success ? exact : op.input.safeParse(coerced);
   if (!parsed.success) {
-    const keysAt = (path: string) => (path === '' ? Object.keys(op.input.shape) : []);
-    throw invalidInputError(toProblems(parsed.error.issues, coerced, keysAt));
+    const getKnownKeys = (path: string) => (path === '' ? Object.keys(op.input.shape) : []);
+    throw invalidInputError(toProblems(parsed.error.issues, coerced, getKnownKeys));
   }
   return longValue instanceof LargeValue ? { ...parsed.data, [op.longField?.field ?? '']: longValue } : parsed.data;
 }
@@ -210,10 +216,10 @@ async function parseLongValues(fields: Input, exceptName: string | undefined): P
       'tooLarge',
       `the body without ${exceptName ?? 'long texts'} is larger than ${bodyLimits.bytes} bytes; send less`,
     );
-  const all = { ...fields };
+  const parsed = { ...fields };
   for (const [name, value] of Object.entries(fields))
-    if (value instanceof LargeValue && name !== exceptName) all[name] = await parseJsonInChunks(value.json);
-  return all;
+    if (value instanceof LargeValue && name !== exceptName) parsed[name] = await parseJsonInChunks(value.json);
+  return parsed;
 }
 
 /** Checks an actor before any input is read. @throws AppError forbidden */
@@ -242,16 +248,13 @@ export function checkScope(op: Operation, actor: Actor): void {
   }
 }
 
-/**
- * Returns true if an operation takes no configuration, arguments, document, or conversation, so its input is never
- * long.
- */
+/** Returns true if no input of an operation can be long: no configuration, arguments, document, or conversation. */
 export function hasShortInput(op: Operation): boolean {
   return !op.validatesInput && op.longField === undefined && !op.callsModel && !('arguments' in op.input.shape);
 }
 
 /** Returns the limits of a request body. Only an actor that may store a configuration may send a large body. */
-export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
+export function getBodyLimits(op: Operation, actor: Actor): BodyLimits {
   if (hasShortInput(op)) return eventLoopLimits;
   if (!hasScope(actor.scopes, 'manage:write')) return bodyLimits;
   if (op.longField?.characters !== undefined)
@@ -284,13 +287,13 @@ export async function refreshActor(db: Db, actor: Actor, now: number): Promise<A
   if (actor.kind === 'api_key') {
     const key = await findApiKey(db, actor.id);
     if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now))
-      throw credentialEnded('the API key');
+      throw createCredentialEndedError('the API key');
     return actor;
   }
   if (!(await isSignedIn(db, actor, now)))
-    throw credentialEnded(actor.sessionHash === undefined ? 'the login' : 'the session');
+    throw createCredentialEndedError(actor.sessionHash === undefined ? 'the login' : 'the session');
   const role = await findRole(db, actor.id, actor.workspaceId);
-  if (!role) throw credentialEnded('the membership');
+  if (!role) throw createCredentialEndedError('the membership');
   const roleScopes = getRoleScopes(role);
   const scopes = actor.scopes.filter(
     (scope) => roleScopes.includes(scope) || (scope !== 'manage' && hasScope(roleScopes, scope)),
@@ -304,6 +307,6 @@ async function isSignedIn(db: Db, { sessionHash, grantId }: Actor, now: number):
   return grant !== undefined && grant.revoked_at === null;
 }
 
-function credentialEnded(credential: string): Unauthenticated {
+function createCredentialEndedError(credential: string): Unauthenticated {
   return new Unauthenticated('invalid', `${credential} ended while the request was in progress; nothing was changed`);
 }

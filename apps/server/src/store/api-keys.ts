@@ -40,8 +40,8 @@ export type VerifiedKey = ApiKey & {
   limitedBy: readonly LimitedKey[];
 };
 
-/** Splits the stored column, which holds both servers and views. Only a view contains a slash. */
-function parseReach(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
+/** Parses the column `servers`, which holds both servers and views. Only a view contains a slash. */
+function parseServersColumn(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
   if (stored === null) return { servers: undefined };
   const entries = JSON.parse(stored) as string[];
   const views = entries.filter((entry) => entry.includes('/'));
@@ -49,7 +49,7 @@ function parseReach(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
   return views.length > 0 ? { servers, views } : { servers };
 }
 
-function formatReach({ servers, views = [] }: ApiKey): string | null {
+function formatServersColumn({ servers, views = [] }: ApiKey): string | null {
   if (!servers && views.length === 0) return null;
   return JSON.stringify([...(servers ?? []), ...views]);
 }
@@ -61,7 +61,7 @@ function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
     name: row.name,
     secretHash: row.secret_hash,
     scopes: JSON.parse(row.scopes) as KeyScope[],
-    ...parseReach(row.servers),
+    ...parseServersColumn(row.servers),
     createdBy: row.created_by,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
@@ -80,7 +80,7 @@ export async function insertApiKey(db: Db, key: ApiKey): Promise<void> {
       name: key.name,
       secret_hash: key.secretHash,
       scopes: JSON.stringify(key.scopes),
-      servers: formatReach(key),
+      servers: formatServersColumn(key),
       created_by: key.createdBy,
       created_at: key.createdAt,
       expires_at: key.expiresAt ?? null,
@@ -206,7 +206,7 @@ export async function findActiveKeysCreatedBy(
   userId: string,
   now: number,
 ): Promise<ApiKey[]> {
-  return (await activeKeysQuery(db, workspaceId, userId, now).selectAll('api_keys').execute()).map(toApiKey);
+  return (await selectActiveKeys(db, workspaceId, userId, now).selectAll('api_keys').execute()).map(toApiKey);
 }
 
 /** Lists one page of the keys that `findActiveKeysCreatedBy` returns, newest first. */
@@ -215,7 +215,7 @@ export async function listActiveKeysCreatedBy(
   { workspaceId, userId, now }: { workspaceId: string; userId: string; now: number },
   page: Page,
 ): Promise<{ rows: ApiKey[]; next: string | undefined }> {
-  const pageRows = await activeKeysQuery(db, workspaceId, userId, now)
+  const pageRows = await selectActiveKeys(db, workspaceId, userId, now)
     .select(['api_keys.id', 'api_keys.created_at'])
     .where(isOlderThan('api_keys.created_at', page.after, 'api_keys.id'))
     .orderBy('api_keys.created_at', 'desc')
@@ -229,7 +229,7 @@ export async function listActiveKeysCreatedBy(
 }
 
 /** Follows key chains: selects the keys that a person created, the keys created with those, and so on. */
-function activeKeysQuery(db: Db, workspaceId: string, userId: string, now: number) {
+function selectActiveKeys(db: Db, workspaceId: string, userId: string, now: number) {
   return db
     .withRecursive('made', (recursive) =>
       recursive
@@ -273,7 +273,7 @@ export async function findKeyOrigins(
   return origins;
 }
 
-/** Last use of API keys and logins. Requests note a use in memory; it is written together with the call records. */
+/** Last uses of API keys and logins. They are collected in memory, and written together with the call records. */
 export type CredentialUses = {
   recordKeyUse(id: string): void;
   recordLoginUse(id: string): void;
@@ -297,7 +297,7 @@ export function createCredentialUses(db: Db, now: () => number): CredentialUses 
     for (const batch of toChunks([...ids].sort(), maxUsesPerStatement)) {
       // Removed first, so that the next write includes a use that occurs during this statement.
       for (const id of batch) ids.delete(id);
-      await touch(db, table, batch, now()).catch((error: unknown) => {
+      await markUsed(db, table, batch, now()).catch((error: unknown) => {
         for (const id of batch) ids.add(id);
         throw error;
       });
@@ -316,7 +316,7 @@ export function createCredentialUses(db: Db, now: () => number): CredentialUses 
 }
 
 /** Takes no workspace, because these credentials were just verified. */
-async function touch(db: Db, table: PendingUses['table'], ids: readonly string[], usedAt: number): Promise<void> {
+async function markUsed(db: Db, table: PendingUses['table'], ids: readonly string[], usedAt: number): Promise<void> {
   await db.updateTable(table).set({ last_used_at: usedAt }).where('id', 'in', ids).execute();
 }
 
@@ -346,7 +346,7 @@ type ApiKeyCheckOptions = {
   onUse: (id: string) => void;
 };
 
-function endedKeyError(event: string, at: number): Unauthenticated {
+function createEndedKeyError(event: string, at: number): Unauthenticated {
   const time = new Date(at).toISOString().replace(/\.\d+/, '');
   return new Unauthenticated('invalid', `this API key ${event} at ${time}; use another key`);
 }
@@ -361,8 +361,8 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
   });
   const requireValid = (key: VerifiedKey | undefined) => {
     if (!key) return undefined;
-    if (key.revokedAt !== undefined) throw endedKeyError('was revoked', key.revokedAt);
-    if (key.expiresAt !== undefined && key.expiresAt <= now()) throw endedKeyError('expired', key.expiresAt);
+    if (key.revokedAt !== undefined) throw createEndedKeyError('was revoked', key.revokedAt);
+    if (key.expiresAt !== undefined && key.expiresAt <= now()) throw createEndedKeyError('expired', key.expiresAt);
     onUse(key.id);
     return key;
   };
@@ -376,7 +376,7 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
     if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
     const ancestors = await findKeyAncestors(db, key);
     const limitedBy = [key, ...ancestors].flatMap(({ id, limits }) => (limits ? [{ id, limits }] : []));
-    return { value: { ...key, ancestors: ancestors.map((maker) => maker.id), limitedBy } };
+    return { value: { ...key, ancestors: ancestors.map((ancestor) => ancestor.id), limitedBy } };
   }
 
   return {

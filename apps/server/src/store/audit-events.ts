@@ -8,13 +8,10 @@ import { encodeCursor, isInWorkspace, isOlderThan, type Page, toPage } from './p
 import type { Tables } from './schema.ts';
 import { getQuotaPeriod, takeFromQuotas } from './workspaces.ts';
 
-/** Records who changed what, and when. `detail` is JSON without any secret. */
+/** Event of the audit log: who changed what, and when. `detail` is JSON without any secret. */
 export type AuditEvent = Selectable<Tables['audit_events']>;
 
-/**
- * Maximum length of an event's detail. Input texts in it are bounded where they enter; this limit covers all other
- * texts.
- */
+/** Maximum length of an event's detail. Input texts are bounded where they enter; this limit covers all others. */
 export const maxDetailLength = 32 * 1024;
 /** Details up to this length are always stored, regardless of their number. */
 export const maxUnmeteredDetailLength = 1000;
@@ -47,18 +44,18 @@ export async function pruneAuditEvents(db: Db, before: number, pause?: Pause): P
 
 /**
  * Returns display names of actors: the current names of API keys, the names that login clients gave themselves, and,
- * with `includeUsers`, the names or email addresses of users. Users are found without a workspace, because a person may
- * have left it since.
+ * with `shouldIncludeUsers`, the names or email addresses of users. Users are found without a workspace, because a
+ * person may have left it since.
  */
-export async function namesOfActors(
+export async function findDisplayNames(
   db: Db,
   workspaceId: string,
   ids: readonly string[],
-  includeUsers: boolean,
+  shouldIncludeUsers: boolean,
 ): Promise<ReadonlyMap<string, string>> {
   const distinctIds = [...new Set(ids), ''];
   const usersQuery = db.selectFrom('users').select(['id', 'name', 'email']).where('id', 'in', distinctIds);
-  const users = includeUsers ? await usersQuery.execute() : [];
+  const users = shouldIncludeUsers ? await usersQuery.execute() : [];
   const keys = await db
     .selectFrom('api_keys')
     .select(['id', 'name'])
@@ -173,7 +170,7 @@ export async function insertLoginEvent(db: Db, serverId: string, event: LoginEve
   });
 }
 
-/** Runs without concurrent counters: the quota row is locked until the end of the transaction. */
+/** Needs no lock of its own, because the transaction has locked the row of the quota. */
 async function incrementOverflowCount(db: Db, event: AuditEvent): Promise<void> {
   const existing = await db
     .selectFrom('audit_events')

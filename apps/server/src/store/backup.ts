@@ -8,7 +8,7 @@ import { toOpenError } from './engine/database-errors.ts';
 import { rejectLostLog } from './engine/lost-log.ts';
 import { getTableNames, type MigrationFile } from './engine/migrate.ts';
 import type { PostgresLocation } from './engine/postgres.ts';
-import { createWriteLock, sqliteDialect } from './engine/sqlite.ts';
+import { createSqliteDialect, createWriteLock } from './engine/sqlite.ts';
 import { findOrCreateFile } from './engine/sqlite-file.ts';
 import { toWatchedDialect } from './engine/watched-dialect.ts';
 import type { Tables } from './schema.ts';
@@ -21,9 +21,7 @@ import type { Keyring } from './sealing/sealing.ts';
  */
 export const formatVersion = 2;
 
-/**
- * Maximum length of a line in bytes. A configuration has at most 4 MiB, and its text in a line at most twice as many.
- */
+/** Maximum length of a line in bytes. A configuration has at most 4 MiB, and escaping at most doubles its text. */
 export const maxLineBytes = 32 * 1024 * 1024;
 
 const migrationRow = z.object({
@@ -66,6 +64,7 @@ const callRecordTables = ['calls', 'call_counts', 'usage_counts', 'captures'];
 
 export type BackupOptions = {
   engine: Engine;
+  /** Migrations of this version. */
   files: readonly MigrationFile[];
   /** Version of this program. */
   version: string;
@@ -78,6 +77,7 @@ export type BackupOptions = {
 /** `rows` receives the number of rows in each table. */
 type ExportOptions = BackupOptions & { excludesRecords: boolean; rows: RowCounts };
 
+/** Keeps MACs of backups apart from MACs of other texts. */
 export const signaturePurpose = 'backup';
 /** Minimum number of characters per yielded text. */
 const minChunkLength = 100_000;
@@ -248,8 +248,8 @@ export async function withConnection<Result>(
   work: (db: Kysely<Tables>) => Promise<Result>,
 ): Promise<Result> {
   const dialect = postgres
-    ? (await import('./engine/postgres.ts')).postgresDialect(postgres, noop, 'migrations')
-    : sqliteDialect(findOrCreateFile(file), createWriteLock());
+    ? (await import('./engine/postgres.ts')).createPostgresDialect(postgres, noop, 'migrations')
+    : createSqliteDialect(findOrCreateFile(file), createWriteLock());
   const db = new Kysely<Tables>({ dialect: toWatchedDialect(dialect, noop) });
   try {
     await sql`select 1`.execute(db).catch((error: unknown) => {

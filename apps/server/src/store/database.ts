@@ -9,7 +9,7 @@ import { createMark, removeMark } from './engine/log-mark.ts';
 import { rejectLostLog } from './engine/lost-log.ts';
 import { migrate } from './engine/migrate.ts';
 import type { PoolLoad, PoolPurpose, PostgresLimits, PostgresLocation } from './engine/postgres.ts';
-import { createWriteLock, sqliteDialect, threadedSqliteDialect } from './engine/sqlite.ts';
+import { createSqliteDialect, createThreadDialect, createWriteLock } from './engine/sqlite.ts';
 import { createPrivateDataFolder, createPrivateFile, findOrCreateFile } from './engine/sqlite-file.ts';
 import {
   awaitLockFile,
@@ -49,7 +49,7 @@ export type Database = {
   changes: Kysely<Tables>;
   /** Load of the connection pool that calls and operations use; undefined with SQLite, which has no pool. */
   connections?: () => PoolLoad;
-  /** Number of database errors since it was opened, by kind. */
+  /** Number of errors since the database was opened, by kind. */
   errorCounts: { readonly [kind in DatabaseErrorKind]: number };
   /**
    * Resolves with a sentence when this process must stop using the database, because its file was deleted or replaced,
@@ -63,6 +63,7 @@ export type DatabaseOptions = {
   /** Undefined selects the SQLite file. */
   postgres: PostgresLocation | undefined;
   file: string;
+  /** Folder that contains the migrations. */
   migrations: string;
   /** Version of this program. */
   version: string;
@@ -71,6 +72,7 @@ export type DatabaseOptions = {
   /** Undefined selects the defaults. */
   postgresLimits?: PostgresLimits | undefined;
   now: () => number;
+  /** Called when an idle PostgreSQL connection is lost. */
   onError: (error: Error) => void;
   onDatabaseError: OnDatabaseError;
   /** Receives a sentence about a problem that the operator should correct. */
@@ -78,7 +80,7 @@ export type DatabaseOptions = {
 };
 
 /** Creates a Kysely instance that counts its errors. */
-type CreateWatched = (dialect: Dialect) => Kysely<Tables>;
+type Connect = (dialect: Dialect) => Kysely<Tables>;
 
 /**
  * Opens the database and migrates its tables.
@@ -96,11 +98,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     // While the database is being opened, the caller receives the error.
     if (isOpen) onDatabaseError(kind, error);
   };
-  const watched: CreateWatched = (dialect) => new Kysely<Tables>({ dialect: toWatchedDialect(dialect, countFault) });
+  const connect: Connect = (dialect) => new Kysely<Tables>({ dialect: toWatchedDialect(dialect, countFault) });
   try {
     const opened = await (postgres === undefined
-      ? openSqliteDatabase(options, watched)
-      : openPostgresDatabase(postgres, options, watched));
+      ? openSqliteDatabase(options, connect)
+      : openPostgresDatabase(postgres, options, connect));
     isOpen = true;
     return { ...opened, errorCounts };
   } catch (error) {
@@ -108,10 +110,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   }
 }
 
-async function openSqliteDatabase(
-  options: DatabaseOptions,
-  watched: CreateWatched,
-): Promise<Omit<Database, 'errorCounts'>> {
+async function openSqliteDatabase(options: DatabaseOptions, connect: Connect): Promise<Omit<Database, 'errorCounts'>> {
   const { file } = options;
   for (const warning of createPrivateDataFolder(dirname(file))) options.onWarning(warning);
   rejectOrphanedLog(file);
@@ -122,9 +121,10 @@ async function openSqliteDatabase(
   const lock = options.exclusive ? lockSqlite(file) : undefined;
   const sqliteFile = findOrCreateFile(file);
   const writeLock = createWriteLock();
-  const threaded = (access: ThreadAccess) => watched(threadedSqliteDialect(sqliteFile, access, writeLock));
-  const db = watched(sqliteDialect(sqliteFile, writeLock));
-  const [transactions, records, reports] = [threaded('transactions'), threaded('records'), threaded('read')];
+  const connectThread = (access: ThreadAccess) => connect(createThreadDialect(sqliteFile, access, writeLock));
+  const db = connect(createSqliteDialect(sqliteFile, writeLock));
+  const [transactions, records] = [connectThread('transactions'), connectThread('records')];
+  const reports = connectThread('read');
   const databaseLost = Promise.withResolvers<string>();
   let watch: { stop(): void } | undefined;
   const close = async () => {
@@ -140,7 +140,7 @@ async function openSqliteDatabase(
     throw error;
   }
   if (lock) watch = watchFiles(options, lock, db, databaseLost.resolve);
-  const calls = threadedCallWriter(records);
+  const calls = createThreadedCallWriter(records);
   return {
     engine: 'sqlite',
     db,
@@ -186,26 +186,27 @@ async function rescueData(db: Kysely<Tables>, file: string): Promise<string> {
   }
 }
 
-/** Migrates on a separate connection, because it may have to wait for another replica that is migrating. */
+/** Migrates on a separate connection, because it may have to wait for another process that is migrating. */
 async function openPostgresDatabase(
   location: PostgresLocation,
   options: DatabaseOptions,
-  watched: CreateWatched,
+  connect: Connect,
 ): Promise<Omit<Database, 'errorCounts'>> {
   // The driver is loaded only when needed, like pg itself.
-  const { postgresDialect, Renewal } = await import('./engine/postgres.ts');
+  const { createPostgresDialect, Renewal } = await import('./engine/postgres.ts');
   const { createPostgresCallWriter } = await import('./calls/postgres-call-writer.ts');
   const renewal = new Renewal();
-  const dialect = (use: PoolPurpose) =>
-    postgresDialect(location, options.onError, use, renewal, options.postgresLimits);
-  const migrationDb = watched(dialect('migrations'));
+  const createDialect = (purpose: PoolPurpose) =>
+    createPostgresDialect(location, options.onError, purpose, renewal, options.postgresLimits);
+  const migrationDb = connect(createDialect('migrations'));
   try {
     await migrate(migrationDb, 'postgres', { ...options, folder: options.migrations });
   } finally {
     await migrationDb.destroy();
   }
-  const requests = dialect('requests');
-  const [db, reports, changes] = [watched(requests), watched(dialect('reports')), watched(dialect('changes'))];
+  const requests = createDialect('requests');
+  const [reports, changes] = [connect(createDialect('reports')), connect(createDialect('changes'))];
+  const db = connect(requests);
   const close = async () => {
     for (const connection of [reports, changes, db]) await connection.destroy();
   };
@@ -225,7 +226,7 @@ async function openPostgresDatabase(
 }
 
 /** Creates a writer of call records that runs in the thread, so that it takes no time from calls. */
-function threadedCallWriter(db: Kysely<Tables>): CallWriter {
+function createThreadedCallWriter(db: Kysely<Tables>): CallWriter {
   const statement: WriteCalls = 'call write_calls';
   return {
     async write(rows) {

@@ -5,7 +5,7 @@ import type { Tables } from './schema.ts';
 /** Maximum number of rows that one statement changes, so that it blocks the database only briefly. */
 export const maxRowsPerStatement = 1000;
 
-/** Splits a list into chunks of at most `most` entries, one for each statement. */
+/** Splits a list into chunks of at most `maxRows` entries, one for each statement. */
 export function toChunks<Entry>(entries: readonly Entry[], maxRows = maxRowsPerStatement): Entry[][] {
   return Array.from({ length: Math.ceil(entries.length / maxRows) }, (_, i) =>
     entries.slice(i * maxRows, (i + 1) * maxRows),
@@ -21,17 +21,17 @@ const noPause: Pause = async () => undefined;
 export async function runInSteps(
   step: (maxRows: number) => Promise<number>,
   pause: Pause = noPause,
-  most = maxRowsPerStatement,
+  maxRows = maxRowsPerStatement,
 ): Promise<number> {
   for (let total = 0; ; ) {
-    const changed = await step(most);
+    const changed = await step(maxRows);
     total += changed;
     await pause();
-    if (changed < most) return total;
+    if (changed < maxRows) return total;
   }
 }
 
-/** Rows to delete. Tables with long rows set a lower `most`: the maximum number of rows that one statement deletes. */
+/** Rows to delete. Tables with long rows set a lower `maxRows`, the maximum that one statement deletes. */
 type Deletion = { table: keyof Tables; key: readonly string[]; where: RawBuilder<unknown>; maxRows?: number };
 
 /** Deletes the rows of a table that meet a condition, in steps. `key` is the primary key. */

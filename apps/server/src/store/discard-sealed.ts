@@ -1,11 +1,11 @@
 import { newId, type Random } from '@toolhost/credentials/ids';
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import { insertAuditEvent } from './audit-events.ts';
 import { recordChange } from './changes/follow-changes.ts';
 import { transact } from './engine/watched-dialect.ts';
 import { revokeGrant } from './logins/grants.ts';
 import type { Tables } from './schema.ts';
-import { retireKeys } from './sealing/master-keys.ts';
+import { getKeyIdColumn, retireKeys } from './sealing/master-keys.ts';
 import { sealedColumns } from './sealing/sealing.ts';
 import { removeSecret } from './servers/secrets.ts';
 
@@ -25,15 +25,16 @@ const rowsPerBatch = 100;
  */
 export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
   const { keyId, now } = options;
-  const isSealed = (column: string) => sql<boolean>`substr(${sql.ref(column)}, 4, 8) = ${keyId}`;
   const discarded: { [table: string]: number } = {};
   for (const { table, column } of sealedColumns) {
     if (table === 'secrets') discarded[table] = await repeatUntilDone(() => discardSecrets(db, options));
     else if (table === 'grants') discarded[table] = await repeatUntilDone(() => discardGrants(db, options));
     else if (table === 'master_keys')
-      await db.updateTable(table).set({ sealed_mac_key: '' }).where(isSealed(column)).execute();
+      await db.updateTable(table).set({ sealed_mac_key: '' }).where(getKeyIdColumn(column), '=', keyId).execute();
     else
-      discarded[table] = Number((await db.deleteFrom(table).where(isSealed(column)).executeTakeFirst()).numDeletedRows);
+      discarded[table] = Number(
+        (await db.deleteFrom(table).where(getKeyIdColumn(column), '=', keyId).executeTakeFirst()).numDeletedRows,
+      );
   }
   await retireKeys(db, [keyId], now());
   return discarded;
@@ -52,7 +53,7 @@ function discardSecrets(db: Kysely<Tables>, { keyId, now, random }: DiscardOptio
       .selectFrom('secrets')
       .innerJoin('servers', 'servers.id', 'secrets.server_id')
       .select(['secrets.server_id as id', 'secrets.workspace_id as workspaceId', 'secrets.name', 'servers.slug'])
-      .where(sql<boolean>`substr(secrets.sealed_value, 4, 8) = ${keyId}`)
+      .where(getKeyIdColumn('secrets.sealed_value'), '=', keyId)
       .limit(rowsPerBatch)
       .execute();
     for (const { id, workspaceId, name, slug } of rows) {
@@ -79,7 +80,7 @@ function discardGrants(db: Kysely<Tables>, { keyId, now, random }: DiscardOption
     const rows = await transaction
       .selectFrom('grants')
       .select('id')
-      .where(sql<boolean>`substr(sealed_tokens, 4, 8) = ${keyId}`)
+      .where(getKeyIdColumn('sealed_tokens'), '=', keyId)
       .limit(rowsPerBatch)
       .execute();
     for (const { id } of rows) {

@@ -6,6 +6,8 @@ import type { CheckCounts } from './servers/imports.ts';
 
 /** Maximum number of rows per kind of event. Bounds each list regardless of the amount of data. */
 const maxRowsPerKind = 50;
+/** Maximum number of calls of a workspace that are searched for the newest calls of servers. */
+const maxSearchedCalls = 20_000;
 
 /** Finds servers with at least `minCalls` calls in whole minutes, more than half of which failed for any reason. */
 export async function findFailingServers(
@@ -47,7 +49,7 @@ export async function findNewestCalls(
     .where('started_at', '>=', from)
     .orderBy('started_at', 'desc')
     .orderBy('id', 'desc')
-    .limit(20_000)
+    .limit(maxSearchedCalls)
     .as('newest');
   const rows = await db.selectFrom(newest).selectAll().where('slug', 'in', slugs).execute();
   return Map.groupBy(rows, ({ slug }) => slug);
@@ -56,10 +58,10 @@ export async function findNewestCalls(
 type NamedKey = { id: string; name: string };
 
 /**
- * Selects active keys without a notification that has the key `dedupe`. Otherwise the first keys would hide the others
- * for as long as they exist.
+ * Selects active keys without a notification that has this `dedupe`. Keys with a notification would use up the limit,
+ * and hide the others for as long as they exist.
  */
-function unnotifiedActiveKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
+function selectUnnotifiedKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
   const query = db.selectFrom('api_keys').where('workspace_id', '=', workspaceId).where('revoked_at', 'is', null);
   const notified = db.selectFrom('notifications').select('id').where('workspace_id', '=', workspaceId);
   return query
@@ -74,7 +76,7 @@ export async function findExpiringKeys(
   workspaceId: string,
   { now, withinMs }: { now: number; withinMs: number },
 ): Promise<(NamedKey & { expiresAt: number })[]> {
-  const rows = await unnotifiedActiveKeys(
+  const rows = await selectUnnotifiedKeys(
     db,
     workspaceId,
     sql`'key.expiring ' || api_keys.id || ' ' || api_keys.expires_at`,
@@ -93,7 +95,7 @@ export async function findUnusedKeys(
   workspaceId: string,
   { now, unusedSince }: { now: number; unusedSince: number },
 ): Promise<NamedKey[]> {
-  return unnotifiedActiveKeys(db, workspaceId, sql`'key.unused ' || api_keys.id || ' '`)
+  return selectUnnotifiedKeys(db, workspaceId, sql`'key.unused ' || api_keys.id || ' '`)
     .select(['id', 'name'])
     .where(sql<boolean>`coalesce(last_used_at, created_at) < ${unusedSince}`)
     .where((e) => e.or([e('expires_at', 'is', null), e('expires_at', '>', now)]))

@@ -79,10 +79,7 @@ export async function findNotifications(
   return toPage(rows.map(toNotification), page.limit, ({ at, id }) => ({ at, id }));
 }
 
-/**
- * Returns the notification that has been due longest for each tenant. Takes no workspace, because one process notifies
- * all.
- */
+/** Returns the longest due notification of each tenant. Takes no workspace, because one process notifies all. */
 export async function findDueNotifications(
   db: Db,
   now: number,

@@ -10,7 +10,7 @@ export function encodeCursor(cursor: Cursor): string {
   return Buffer.from(`${cursor.at}.${cursor.id}`).toString('base64url');
 }
 
-/** @throws AppError invalid */
+/** Decodes a time in ms and an ID of visible ASCII, separated by a dot. @throws AppError invalid */
 export function decodeCursor(text: string): Cursor {
   const [, at, id] = /^(\d{1,15})\.([!-~]{1,300})$/.exec(Buffer.from(text, 'base64url').toString()) ?? [];
   if (at === undefined || id === undefined) {
@@ -41,10 +41,7 @@ export function isInWorkspace(workspaceId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`workspace_id || '' = ${workspaceId}`;
 }
 
-/**
- * Creates a page from rows that were read with one more than the limit. The extra row only shows that there is a next
- * page.
- */
+/** Creates a page from rows that were read with one more than the limit, which only shows that there is a next page. */
 export function toPage<Row>(
   rows: Row[],
   limit: number,

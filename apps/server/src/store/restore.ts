@@ -43,7 +43,7 @@ export async function fillEmptyDatabase<Result>(
   fill: (db: Kysely<Tables>, engine: Engine) => Promise<Result>,
 ): Promise<Result> {
   if (postgres) return withConnection({ postgres, file }, (db) => fill(db, 'postgres'));
-  const lock = lockEmptyPlace(file);
+  const lock = lockEmptyLocation(file);
   const temporaryFile = `${file}.restoring`;
   const clear = () => {
     for (const path of getSqliteFiles(temporaryFile)) rmSync(path, { force: true });
@@ -72,12 +72,12 @@ const getSqliteFiles = (path: string) => [path, `${path}-wal`, `${path}-shm`];
  * Prevents a service from creating its own database in the meantime, and another restore of the same database.
  * @throws AppError conflict if a database already exists; unavailable
  */
-function lockEmptyPlace(file: string): { release(): void } {
+function lockEmptyLocation(file: string): { release(): void } {
   try {
     createPrivateDataFolder(dirname(file));
     const existingFile = getSqliteFiles(file).find((path) => existsSync(path));
     if (existingFile === undefined) return lockSqlite(file);
-    throw conflict(
+    throw createConflict(
       `${existingFile} already exists; to overwrite nothing, restore into an empty folder (DATA_DIR), or stop the service and move its database away`,
     );
   } catch (error) {
@@ -123,22 +123,22 @@ export async function importTables(
         await createTables(transaction, header, options);
       } else if (hasEnded) {
         const { data } = signatureLine.safeParse(value);
-        if (!data || trailer) throw damagedBackup('data follows its end line');
+        if (!data || trailer) throw createDamagedBackupError('data follows its end line');
         trailer = data;
       } else if (rows) {
-        if (!table) throw damagedBackup('a row precedes the first table');
+        if (!table) throw createDamagedBackupError('a row precedes the first table');
         await insertRows(transaction, table, rows);
         counts[table.table] = (counts[table.table] ?? 0) + rows.length;
       } else {
         const end = endLine.safeParse(value).data?.end;
         hasEnded = end !== undefined;
-        if (end && !isDeepStrictEqual(end, counts)) throw damagedBackup('rows are missing');
+        if (end && !isDeepStrictEqual(end, counts)) throw createDamagedBackupError('rows are missing');
         if (!end) table = parseTable(value, ownTables, counts);
       }
     }
-    if (!header || !hasEnded) throw damagedBackup(header ? 'its end line is missing' : 'it is empty');
+    if (!header || !hasEnded) throw createDamagedBackupError(header ? 'its end line is missing' : 'it is empty');
     const signature = verifyLines(hash, trailer, keyring);
-    if (signature !== 'valid' && !unverified) throw unverifiedError(signature, trailer?.key);
+    if (signature !== 'valid' && !unverified) throw createUnverifiedError(signature, trailer?.key);
     // Restores when each migration was applied, and by which version.
     for (const { name, applied_at, version } of header.migrations)
       await transaction.updateTable('migrations').set({ applied_at, version }).where('name', '=', name).execute();
@@ -179,7 +179,7 @@ async function* readParts(lines: AsyncIterable<Buffer>, hash: Hash): AsyncGenera
   if (rows.length > 0) yield { rows };
 }
 
-/** A longer line is parsed only if it has no more values than a row or a header can have. */
+/** Maximum length of a line that is parsed without counting its values, in bytes. */
 const maxUncheckedLineLength = 64 * 1024;
 /** Limits for a longer line. The deepest value is a list of rows in a header. */
 const maxLineShape = { depth: 4, elements: 10_000 };
@@ -189,7 +189,7 @@ function parseLine(line: Buffer): unknown {
     if (line.length > maxUncheckedLineLength && isTooComplex(line)) throw new SyntaxError();
     return JSON.parse(line.toString()) as unknown;
   } catch {
-    throw damagedBackup('a line is not the JSON of a row, a table, or a header');
+    throw createDamagedBackupError('a line is not the JSON of a row, a table, or a header');
   }
 }
 
@@ -201,24 +201,24 @@ function isTooComplex(line: Buffer): boolean {
 
 function parseHeader(value: unknown): BackupHeader {
   const backupFormat = z.object({ toolhost_backup: z.number() }).safeParse(value).data?.toolhost_backup;
-  if (backupFormat === undefined) throw damagedBackup('it does not start with a backup header');
+  if (backupFormat === undefined) throw createDamagedBackupError('it does not start with a backup header');
   if (backupFormat > formatVersion) {
-    throw conflict(
+    throw createConflict(
       `the backup has format ${backupFormat}, and this version reads up to ${formatVersion}; restore it with the toolhost version that created it or a newer one`,
     );
   }
   const header = headerLine.safeParse(value);
-  if (!header.success) throw damagedBackup('its header is incomplete');
+  if (!header.success) throw createDamagedBackupError('its header is incomplete');
   return header.data;
 }
 
 /** Parses the start of the next table. From then on, its rows are counted in `counts`. */
 function parseTable(value: unknown, ownTables: ReadonlySet<string>, counts: RowCounts): BackupTable {
   const { data } = tableLine.safeParse(value);
-  if (!data) throw damagedBackup('a line is neither a table nor a row');
+  if (!data) throw createDamagedBackupError('a line is neither a table nor a row');
   const { table } = data;
-  if (!ownTables.has(table)) throw damagedBackup(`it contains the unknown table ${table}`);
-  if (Object.hasOwn(counts, table)) throw damagedBackup(`table ${table} occurs twice`);
+  if (!ownTables.has(table)) throw createDamagedBackupError(`it contains the unknown table ${table}`);
+  if (Object.hasOwn(counts, table)) throw createDamagedBackupError(`table ${table} occurs twice`);
   counts[table] = 0;
   return data;
 }
@@ -227,12 +227,12 @@ function parseTable(value: unknown, ownTables: ReadonlySet<string>, counts: RowC
 async function createTables(db: Db, { migrations, version }: BackupHeader, options: BackupOptions): Promise<void> {
   const { engine, files } = options;
   if (await hasMigrationsTable(db, engine))
-    throw conflict(
+    throw createConflict(
       'the database is not empty: it has toolhost tables; restore into an empty database to overwrite nothing',
     );
   const unknownNames = findUnknownMigrations(migrations, files);
   if (unknownNames.length > 0)
-    throw conflict(
+    throw createConflict(
       `the backup was created by toolhost ${version}, but this version, ${options.version}, does not know its migrations ${unknownNames.join(', ')}; restore it with version ${version} or a newer one`,
     );
   const checksums = new Map(migrations.map(({ name, checksum }) => [name, checksum]));
@@ -241,7 +241,7 @@ async function createTables(db: Db, { migrations, version }: BackupHeader, optio
     .filter((file) => checksums.get(file.name) !== file.checksum)
     .map(({ name }) => name);
   if (changedNames.length > 0)
-    throw conflict(
+    throw createConflict(
       `the migrations ${changedNames.join(', ')} of the backup differ from those of this installation; restore it with the official release of toolhost ${version}`,
     );
   await migrateInTransaction(db, engine, appliedFiles, options);
@@ -249,7 +249,7 @@ async function createTables(db: Db, { migrations, version }: BackupHeader, optio
 
 async function insertRows(db: Db, { table, columns }: BackupTable, values: readonly unknown[][]): Promise<void> {
   const { data: rows } = z.array(rowLine.length(columns.length)).safeParse(values);
-  if (!rows) throw damagedBackup(`a row of table ${table} does not match its columns`);
+  if (!rows) throw createDamagedBackupError(`a row of table ${table} does not match its columns`);
   const names = sql.join(columns.map((column) => sql.ref(column)));
   const tuples = sql.join(rows.map((row) => sql`(${sql.join(row)})`));
   try {
@@ -258,7 +258,7 @@ async function insertRows(db: Db, { table, columns }: BackupTable, values: reado
     // SQLSTATE class 22 is a value of the wrong type.
     if (getDatabaseErrorKind(error) !== 'constraint' && !/^22/.test(String((error as { code?: unknown }).code)))
       throw error;
-    throw damagedBackup(`rows of table ${table} violate a constraint or a column type`);
+    throw createDamagedBackupError(`rows of table ${table} violate a constraint or a column type`);
   }
 }
 
@@ -269,7 +269,7 @@ function verifyLines(hash: Hash, trailer: SignatureLine | undefined, keyring: Ke
   return keyring.verifyMac(trailer.mac, hash.digest('base64url'), signaturePurpose) ? 'valid' : 'changed';
 }
 
-function unverifiedError(signature: Exclude<SignatureState, 'valid'>, key = ''): AppError {
+function createUnverifiedError(signature: Exclude<SignatureState, 'valid'>, key = ''): AppError {
   const reasons = {
     missing: 'The backup is not signed, so anyone who can write the file may have changed it.',
     changed: 'The backup was changed after it was signed.',
@@ -281,9 +281,9 @@ function unverifiedError(signature: Exclude<SignatureState, 'valid'>, key = ''):
   );
 }
 
-const conflict = (message: string) => new AppError('conflict', message);
+const createConflict = (message: string) => new AppError('conflict', message);
 
-export function damagedBackup(reason: string): AppError {
+export function createDamagedBackupError(reason: string): AppError {
   return new AppError(
     'invalid',
     `the backup is damaged: ${reason}; use another backup, and check it with "${programName} verify"`,

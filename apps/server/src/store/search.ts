@@ -32,7 +32,7 @@ export async function findServersByWords(
 ): Promise<ServerMatch[]> {
   const prefixRank = sql`case when slug like ${`${escapeLike(terms.words.join('-'))}%`} escape '\\' then 0 else 1 end`;
   return terms.words
-    .reduce((query, word) => query.where(matchesServer(word)), activeServers(db, workspaceId, terms))
+    .reduce((query, word) => query.where(matchesServer(word)), selectActiveServers(db, workspaceId, terms))
     .select(['slug', 'name'])
     .orderBy(prefixRank)
     .orderBy('slug')
@@ -71,7 +71,7 @@ export async function findToolsByWords(
   const candidates = words
     .reduce(
       (query, word) => query.where(sql<SqlBool>`(${hasTool(word)} or ${matchesServer(word)})`),
-      activeServers(db, workspaceId, terms).where(sql<SqlBool>`(${sql.join(words.map(hasTool), sql` or `)})`),
+      selectActiveServers(db, workspaceId, terms).where(sql<SqlBool>`(${sql.join(words.map(hasTool), sql` or `)})`),
     )
     .select(['slug', 'name', 'tool_names'])
     .orderBy(rank)
@@ -84,7 +84,7 @@ export async function findToolsByWords(
     .where('characters', '<=', maxCharactersScanned)
     .execute();
   const yieldAfterRow = yieldBetweenRows();
-  const joined = words.join('_');
+  const joinedWords = words.join('_');
   let matches: ToolMatch[] = [];
   for (const { slug, name, tool_names: names } of rows) {
     const server = `${slug} ${name}`.toLowerCase();
@@ -93,19 +93,20 @@ export async function findToolsByWords(
       const [lowerCaseName = '', tool = lowerCaseName] = line.split(' ');
       const hasWord = (word: string) => lowerCaseName.includes(word);
       if (unmatchedWords.length > 0 ? unmatchedWords.every(hasWord) : words.some(hasWord))
+        // `>>> 0` makes -1, for no match, the largest index.
         matches.push({
           slug,
           name,
           tool,
-          matchIndex: lowerCaseName.indexOf(joined) >>> 0,
+          matchIndex: lowerCaseName.indexOf(joinedWords) >>> 0,
           length: lowerCaseName.length,
         });
-      if (matches.length > maxCandidates) matches = bestMatches(matches, limit);
+      if (matches.length > maxCandidates) matches = selectBestMatches(matches, limit);
       const yielded = yieldAfterRow();
       if (yielded) await yielded;
     }
   }
-  return bestMatches(matches, limit).map(({ slug, name, tool }) => ({ slug, name, tool }));
+  return selectBestMatches(matches, limit).map(({ slug, name, tool }) => ({ slug, name, tool }));
 }
 
 type ToolMatch = ServerMatch & { tool: string; matchIndex: number; length: number };
@@ -114,13 +115,13 @@ type ToolMatch = ServerMatch & { tool: string; matchIndex: number; length: numbe
 const maxCandidates = 1000;
 
 /** Returns the best matches. A name that contains the text earlier ranks higher, then the shorter name. */
-function bestMatches(matches: readonly ToolMatch[], limit: number): ToolMatch[] {
+function selectBestMatches(matches: readonly ToolMatch[], limit: number): ToolMatch[] {
   return matches.toSorted((a, b) => a.matchIndex - b.matchIndex || a.length - b.length).slice(0, limit);
 }
 
 const hasTool = (word: string) => sql<SqlBool>`tool_names like ${`%${escapeLike(word)}%`} escape '\\'`;
 
-function activeServers(db: Db, workspaceId: string, { slugs }: SearchTerms) {
+function selectActiveServers(db: Db, workspaceId: string, { slugs }: SearchTerms) {
   const query = db.selectFrom('servers').where('deleted_at', 'is', null);
   return slugs
     ? query.where('slug', 'in', [...slugs, '']).where(isInWorkspace(workspaceId))
@@ -136,6 +137,7 @@ export function matchesKey(query: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`((${nameMatches}) or id = ${query})`;
 }
 
+/** Bounds the number of conditions of a search. */
 const maxWords = 8;
 
 /** Splits a query into words. Ignores words above the maximum. */

@@ -49,7 +49,7 @@ if (access === 'read') {
 function execute({ sql, parameters }: ThreadRequest): ThreadResponse {
   try {
     const values = (typeof parameters === 'string' ? JSON.parse(parameters) : parameters) as unknown[];
-    if (sql === writeCalls) return { rows: [], changes: BigInt(writeRecords(values as Values)) };
+    if (sql === writeCalls) return { rows: [], changes: BigInt(writeRecords(values as RecordValues)) };
     const statement = database.prepare(sql);
     if (statement.reader) return { rows: statement.all(values) };
     return { rows: [], changes: BigInt(statement.run(values).changes) };
@@ -69,11 +69,11 @@ port.on('message', (request: ThreadRequest | 'close') => {
 
 const writeCalls: WriteCalls = 'call write_calls';
 
-/** Values of consecutive records, each in the order of `recordColumns`. */
-type Values = readonly RecordValue[];
+/** RecordValues of consecutive records, each in the order of `recordColumns`. */
+type RecordValues = readonly RecordValue[];
 
 /** Writes and counts call records in the form of `toRecordValues`. Returns the number of stored calls. */
-function writeRecords(records: Values): number {
+function writeRecords(records: RecordValues): number {
   run('begin');
   try {
     const inserted = records.length === batchRows * recordColumns.length ? insertFullBatch(records) : undefined;
@@ -101,17 +101,14 @@ function run(sql: string, parameters: readonly unknown[] = []): number {
 }
 
 /** Inserts records one by one. Returns the records that were not stored before. */
-function insertIndividually(records: Values): Values {
+function insertIndividually(records: RecordValues): RecordValues {
   return splitRecords(records)
     .filter((record) => run(insertOneSql, record) === 1)
     .flat();
 }
 
-/**
- * Inserts a full batch in one statement. Returns undefined and writes nothing if some of the records were stored
- * before.
- */
-function insertFullBatch(records: Values): Values | undefined {
+/** Inserts a full batch in one statement. Returns undefined and writes nothing if some records were stored before. */
+function insertFullBatch(records: RecordValues): RecordValues | undefined {
   run('savepoint whole');
   const isComplete = run(insertBatchSql, records) === batchRows;
   if (!isComplete) run('rollback to whole');
@@ -130,18 +127,19 @@ function formatInsert(rows: number): string {
   return `insert into calls (${recordColumns.join(', ')}) values ${values} on conflict (id) do nothing`;
 }
 
+/** Positions of the counted columns within a record. */
 const [workspace, slug, tool, startedAt, outcome, duration, callerKind, keyId] = countedColumns.map((name) =>
   recordColumns.indexOf(name),
 ) as [number, number, number, number, number, number, number, number];
 
-function splitRecords(values: Values): Values[] {
+function splitRecords(values: RecordValues): RecordValues[] {
   const count = values.length / recordColumns.length;
   return Array.from({ length: count }, (_, row) =>
     values.slice(row * recordColumns.length, (row + 1) * recordColumns.length),
   );
 }
 
-function* toCountedCalls(values: Values): Iterable<CountedCall> {
+function* toCountedCalls(values: RecordValues): Iterable<CountedCall> {
   for (let row = 0; row < values.length; row += recordColumns.length)
     yield {
       workspace_id: values[row + workspace],

@@ -71,10 +71,7 @@ export async function saveWebhook(db: Db, webhook: Webhook): Promise<void> {
     .execute();
 }
 
-/**
- * Pauses the webhooks of a person until another member confirms them. Returns the ids of the previously confirmed
- * webhooks.
- */
+/** Pauses the webhooks of a person until another member confirms them. Returns the IDs of those that were confirmed. */
 export async function pauseWebhooksCreatedBy(
   db: Db,
   { workspaceId, userId }: { workspaceId: string; userId: string },

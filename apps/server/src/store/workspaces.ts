@@ -67,7 +67,7 @@ export async function setQuotas(db: Db, workspaceId: string, quotas: ConfiguredQ
 /** Number of changes per minute and per day (UTC) in all workspaces of a tenant. */
 export type WriteCounts = { inMinute: number; inDay: number };
 
-const startOfSpan = (at: number, span: number) => at - (at % span);
+const getSpanStart = (at: number, span: number) => at - (at % span);
 
 /**
  * Returns the condition that a workspace belongs to the same tenant, deleted or not. The literal must match the index.
@@ -85,7 +85,7 @@ export async function countWrite(
   workspaceId: string,
   at: number,
 ): Promise<{ writes: WriteCounts; quotas: ConfiguredQuotas }> {
-  const [minute, day] = [startOfSpan(at, minuteMs), startOfSpan(at, dayMs)];
+  const [minute, day] = [getSpanStart(at, minuteMs), getSpanStart(at, dayMs)];
   const row = await db
     .updateTable('workspaces')
     .set({
@@ -103,7 +103,7 @@ export async function countWrite(
 
 /** Returns the number of changes in the minute and the day of `at`, including workspaces that were deleted since. */
 export async function countWritesAt(db: Db, workspaceId: string, at: number): Promise<WriteCounts> {
-  const [minute, day] = [startOfSpan(at, minuteMs), startOfSpan(at, dayMs)];
+  const [minute, day] = [getSpanStart(at, minuteMs), getSpanStart(at, dayMs)];
   const row = await db
     .selectFrom('workspaces')
     .select(sql<number>`coalesce(sum(case when writes_at = ${minute} then writes end), 0)`.as('minute'))
@@ -187,11 +187,11 @@ export function getQuotaPeriod<Kind extends string>(
   span: QuotaPeriod['span'],
   at: number,
 ): QuotaPeriod & { kind: Kind } {
-  return { kind, ref, span, startsAt: startOfSpan(at, spanMs[span]) };
+  return { kind, ref, span, startsAt: getSpanStart(at, spanMs[span]) };
 }
 
-/** Retention per span. Minutes are stored until their day has ended by every clock. */
-const retentionMs = { minute: 3_600_000, day: 2 * 86_400_000 };
+/** Retention of a period by its span, in ms: long enough that it has ended by every clock. */
+const retentionMs = { minute: 60 * minuteMs, day: 2 * dayMs };
 
 // No query here takes a workspace, because the ids come from calls that were just authorized.
 
@@ -233,10 +233,7 @@ const grantedSql = sql<number>`case
   else excluded.quota - call_quota_use.calls
 end`;
 
-/**
- * Adds calls that were made while the database was unavailable, or returns calls that were taken but not made
- * (negative).
- */
+/** Adds calls that were made without the database, or returns calls that were taken but not made (negative). */
 export async function settleQuotas(db: Db, uses: readonly (QuotaPeriod & { calls: number })[]): Promise<void> {
   await db
     .insertInto('call_quota_use')

@@ -22,7 +22,7 @@ export function createCallerOptions(
   return {
     verifyApiKey: keys.verify,
     verifiedCallers: createVerifiedCallers(runtime.clock),
-    getNetwork: (visit) => getWidestNetwork(getNetwork(visit)),
+    getNetwork: (request) => getWidestNetwork(getNetwork(request)),
     async findLogin(server, bearer, chargeQuery) {
       const login = getLoginServer(server);
       const openGrant = login && (await grants.open(login, bearer, chargeQuery));
@@ -44,7 +44,7 @@ export function createCallerOptions(
   };
 }
 
-/** Returns the key of a server for agreements. A server without a login may have had one before. */
+/** Returns the server whose agreements are checked. A server that has no login now may have had one before. */
 function toAgreedServer(server: HostedServer, getLoginServer: Logins['getLoginServer']): ServerAgreement {
   const { id, workspaceId, config } = server;
   return (config.oauth && getLoginServer(server)) ?? { id, workspaceId };
@@ -71,6 +71,6 @@ async function findPerson(
     userId: openGrant.grant.user_id,
     workspaceId: openGrant.grant.workspace_id,
     grantId: openGrant.grant.id,
-    granted: grantedScopes,
+    grantedScopes,
   });
 }

@@ -24,31 +24,28 @@ import { createBasePathRemover } from '../../routes.ts';
 export type ConnectionProbeDeps = {
   servers: HostedServers;
   getEndpoint: (server: HostedServer) => McpEndpoint;
-  login: () => Promise<Hono<{ Bindings: HttpBindings }>>;
+  getLoginRouter: () => Promise<Hono<{ Bindings: HttpBindings }>>;
   oauth: OAuthDeps;
 };
 
 /**
  * Repeats the first steps of a client inside this process: it is rejected, follows the challenge to the metadata,
- * registers, and requests the server's description and tools. It uses the code that serves clients, and stores
- * nothing.
+ * registers, and requests the server's description and tools. Runs the code that serves clients, and stores nothing.
  */
 export function createConnectionProbe(deps: ConnectionProbeDeps) {
   return async (slug: string, view: string | undefined): Promise<ConnectionProbe> => {
     const server = getServerOrView(await deps.servers.find(slug), view);
     if (!server) throw new AppError('notFound', 'there is no such server');
-    const challengeResponse = await probeChallenge(deps.getEndpoint(server));
-    const resource = await fetchOwnDocument(
-      deps,
-      /resource_metadata="([^"]+)"/.exec(challengeResponse?.challenge ?? '')?.[1],
-    );
-    const issuer = await fetchOwnDocument(deps, serverMetadataUrl(resource));
+    const refusal = await probeChallenge(deps.getEndpoint(server));
+    const metadataUrl = /resource_metadata="([^"]+)"/.exec(refusal?.challenge ?? '')?.[1];
+    const resourceMetadata = await fetchOwnDocument(deps, metadataUrl);
+    const issuerMetadata = await fetchOwnDocument(deps, getIssuerMetadataUrl(resourceMetadata));
     return {
-      refusal: challengeResponse,
-      resource,
-      issuer,
+      refusal,
+      resourceMetadata,
+      issuerMetadata,
       responses: await probeResults(createMcpServer(server, rejectCalls, { workspaceId: server.workspaceId })),
-      refusedClients: server.config.oauth ? findRejectedClients(server, deps.oauth) : [],
+      refusedClients: server.config.oauth ? findRefusedClients(server, deps.oauth) : [],
     };
   };
 }
@@ -64,8 +61,8 @@ async function probeChallenge(endpoint: McpEndpoint): Promise<ConnectionProbe['r
 }
 
 /** Inserts the well-known segment between the host and the path of the issuer (RFC 8414, 3.1). */
-function serverMetadataUrl(resource: ProbeJson | undefined): string | undefined {
-  const [issuer] = Array.isArray(resource?.authorization_servers) ? resource.authorization_servers : [];
+function getIssuerMetadataUrl(resourceMetadata: ProbeJson | undefined): string | undefined {
+  const [issuer] = Array.isArray(resourceMetadata?.authorization_servers) ? resourceMetadata.authorization_servers : [];
   const url = typeof issuer === 'string' ? parseUrl(issuer) : undefined;
   return url && `${url.origin}/.well-known/oauth-authorization-server${url.pathname}`;
 }
@@ -74,12 +71,13 @@ function serverMetadataUrl(resource: ProbeJson | undefined): string | undefined 
  * Fetches one of this service's documents from the router inside this process. URLs of other origins are not fetched.
  */
 async function fetchOwnDocument(
-  { login, oauth }: ConnectionProbeDeps,
+  { getLoginRouter, oauth }: ConnectionProbeDeps,
   url: string | undefined,
 ): Promise<ProbeJson | undefined> {
   const documentUrl = url === undefined ? undefined : parseUrl(url);
   if (documentUrl?.origin !== new URL(oauth.baseUrl).origin) return undefined;
-  const response = await (await login()).request(createBasePathRemover(oauth.baseUrl)(documentUrl.pathname));
+  const router = await getLoginRouter();
+  const response = await router.request(createBasePathRemover(oauth.baseUrl)(documentUrl.pathname));
   return response.ok ? ((await response.json()) as ProbeJson) : undefined;
 }
 
@@ -99,9 +97,9 @@ async function probeResults(server: McpServer): Promise<ConnectionProbe['respons
       onDisconnect: () => undefined,
       authorization: { isStale: () => false, refresh: () => server },
     };
-    const reply = await handlePayload(server, { jsonrpc: '2.0', id: 1, method, params }, context);
-    // A list of tools may be long, and each request reads one.
-    return (await parseStoredJson(joinChunks(reply.body ?? '{}'))) as ProbeJson;
+    const response = await handlePayload(server, { jsonrpc: '2.0', id: 1, method, params }, context);
+    // Parsed in chunks, because a list of tools may be long.
+    return (await parseStoredJson(joinChunks(response.body ?? '{}'))) as ProbeJson;
   };
   const sendStateful = (method: string, params: ProbeJson = {}) => sendRequest(method, params, {});
   const sendStateless = (method: string) =>
@@ -122,7 +120,7 @@ function rejectCalls(): never {
   throw new AppError('forbidden', 'a connection check does not call tools');
 }
 
-function findRejectedClients(server: HostedServer, oauth: OAuthDeps): ConnectionProbe['refusedClients'] {
+function findRefusedClients(server: HostedServer, oauth: OAuthDeps): ConnectionProbe['refusedClients'] {
   return registeringClients.flatMap(({ name, redirectUris }) => {
     try {
       registerClient(server.id, { client_name: name, redirect_uris: redirectUris }, oauth);

@@ -46,12 +46,12 @@ export function createFindEndpoint(
   return (address: string, chargeQuery: QueryCharge): MaybePromise<McpEndpoint | undefined> => {
     if (address === config.managementSlug) return management();
     const { slug, view } = splitAddress(address);
-    const findResult = caches.servers.find(slug, chargeQuery);
-    if (!(findResult instanceof Promise)) {
-      const server = view === undefined ? findResult : findResult?.findView(view);
+    const serverOrPromise = caches.servers.find(slug, chargeQuery);
+    if (!(serverOrPromise instanceof Promise)) {
+      const server = view === undefined ? serverOrPromise : serverOrPromise?.findView(view);
       return server && getEndpoint(server);
     }
-    return findResult.then((loadedServer) => {
+    return serverOrPromise.then((loadedServer) => {
       const server = getServerOrView(loadedServer, view);
       return server && getEndpoint(server);
     });

@@ -11,6 +11,7 @@ import { formatUserAgent } from '../../version.ts';
 export const fetchTimeoutMs = 20_000;
 export const maxDocumentBytes = 32 * 1024 * 1024;
 const maxRedirects = 3;
+/** Maximum lengths of stored validators, in characters. */
 const maxEtagLength = 300;
 const maxTimeLength = 100;
 
@@ -91,8 +92,8 @@ function containsOwnCredential({ href }: URL): boolean {
   return containsPlainCredential(href) || containsPlainCredential(percentDecode(href).toString('latin1'));
 }
 
-/** Registers a cancel function for a signal that is not aborted yet. */
-export function toOnGone(signal: AbortSignal | undefined): ((cancel: () => void) => void) | undefined {
+/** Returns a function that registers work for the time when the signal aborts. The signal must not be aborted yet. */
+export function toRegisterCancel(signal: AbortSignal | undefined): ((cancel: () => void) => void) | undefined {
   return signal && ((cancel) => signal.addEventListener('abort', cancel, { once: true }));
 }
 
@@ -123,7 +124,7 @@ function toExchange(
     body: undefined,
     timeoutMs,
     limitBytes: maxDocumentBytes,
-    registerCancel: toOnGone(signal),
+    registerCancel: toRegisterCancel(signal),
   };
 }
 
@@ -137,7 +138,7 @@ function toValidators({ href }: URL, { headers }: UpstreamResponse): Validators 
   return Object.keys(validators).length > 1 ? validators : undefined;
 }
 
-/** Returns true if a response header can be sent back unchanged. */
+/** Returns true if a response header is short, visible ASCII, so that it can be sent back unchanged. */
 function isReusable(value: string | undefined, maxLength: number): value is string {
   return value !== undefined && value.length <= maxLength && /^[ -~]+$/.test(value);
 }

@@ -12,12 +12,13 @@ import {
   type FetchedDocument,
   fetchDocument,
   fetchTimeoutMs,
-  toOnGone,
+  toRegisterCancel,
 } from './fetch-document.ts';
 import { createThrowJobError, importTimes, toTransferable } from './threads.ts';
 
 /** Maximum number of concurrent imports. Each holds a document of several megabytes. */
 export const maxConcurrentImports = { perTenant: 2, total: 8 };
+/** Time for which an import keeps its slot even if others wait, in ms. */
 const minHoldMs = 2000;
 const throwJobError = createThrowJobError('the document was not read', 'import a part of it');
 
@@ -89,9 +90,9 @@ async function fetchWithFiles(deps: ImportDeps, request: DocumentRequest): Promi
   const deadline = clock() + fetchTimeoutMs;
   // Includes the YAML parser, which startup need not wait for.
   const { followPages, bundleFiles } = await import('../../operations/imports/description-files.ts');
-  const registerCancel = toOnGone(signal);
+  const registerCancel = toRegisterCancel(signal);
   const main = await followPages<CombinedDocument>(await fetchDocument(deps, { ...request, deadline }), {
-    step: async (input) =>
+    examine: async (input) =>
       unwrap(
         await threads
           .run({ kind: 'read-page', input, ownerId: workspaceId, times: importTimes, registerCancel })
@@ -122,7 +123,7 @@ async function fetchWithFiles(deps: ImportDeps, request: DocumentRequest): Promi
       return unwrap(await threads.run(job).catch(throwJobError));
     },
   });
-  // The other files may change while this one does not, so it is always fetched.
+  // Without validators, the next check fetches all files, because one may change while the main document does not.
   return combined ? { ...main, body: combined, validators: undefined } : main;
 }
 
@@ -142,7 +143,7 @@ async function compareDocument(
   const choices = foundUrl === undefined ? request.choices : { ...request.choices, documentUrl: foundUrl };
   const input = { document: body, choices, imported, reimport: selection, rules };
   signal?.throwIfAborted();
-  const registerCancel = toOnGone(signal);
+  const registerCancel = toRegisterCancel(signal);
   const job = {
     kind: 'reimport' as const,
     input,
@@ -165,9 +166,7 @@ function toTransferList(document: string | Uint8Array): ArrayBuffer[] {
 
 const bytesPerChunk = 2 * 1024 * 1024;
 
-/**
- * Returns the SHA-256 in Base64url. Yields to the event loop, because a document of 32 MB takes tens of milliseconds.
- */
+/** Returns the SHA-256 in Base64url. Yields to the event loop, because 32 MB take tens of milliseconds. */
 async function hashInChunks(body: Buffer): Promise<string> {
   const hash = createHash('sha256');
   for (let offset = 0; offset < body.length; offset += bytesPerChunk) {

@@ -3,7 +3,7 @@ import { parseJsonInChunks } from '@toolhost/json/json';
 import { LargeValue } from '@toolhost/json/large-value';
 import { ConcurrencyLimiter } from '@toolhost/limits/concurrency-limiter';
 import type { ReadBodyJob, ReadLongBody } from '../../operations/long-body.ts';
-import { concurrencyRule } from '../../operations/quotas/concurrency-limiters.ts';
+import { describeRule } from '../../operations/quotas/concurrency-limiters.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { createThrowJobError, importTimes, jobTimes, toTransferable } from './threads.ts';
 
@@ -13,16 +13,16 @@ type Fields = { [field: string]: unknown };
 
 /** Creates a function that parses long bodies on threads. */
 export function createReadLongBody(threads: ThreadPool, maxQueuedBytes: number): ReadLongBody {
-  const limiter = new ConcurrencyLimiter({ rule: concurrencyRule('large bodies'), maxConcurrent: 8, maxQueuedBytes });
+  const limiter = new ConcurrencyLimiter({ rule: describeRule('large bodies'), maxConcurrent: 8, maxQueuedBytes });
   return async (body, actor, options) => {
     const input: ReadBodyJob['input'] = { body, ...options };
-    // The length and the start of a message are still needed after it was parsed.
+    // A transferred buffer becomes empty, but the length and the start of a message are needed after parsing.
     const transfer = options.isMessage ? [] : toTransferable(body);
     const job = {
       kind: 'read-body' as const,
       input,
       transfer,
-      // A document waits as long as its import.
+      // The body may be a document to import, so it may be queued for as long as an import.
       times: { limitMs: jobTimes.limitMs, queueTimeoutMs: importTimes.queueTimeoutMs },
       ownerId: actor.workspaceId,
     };

@@ -6,6 +6,7 @@ import type { Log } from '../../log.ts';
 import type { Notifier } from '../../operations/operation.ts';
 import { formatUserAgent } from '../../version.ts';
 
+/** Time limit of each step of sending an email. */
 const smtpTimeoutMs = 10_000;
 
 /**

@@ -47,7 +47,7 @@ export function createThreadWork(threads: ThreadPool): ThreadWork {
       return threads.run({ kind, input, times: jobTimes, ownerId, registerCancel, reservation });
     },
     readResponse(input, { ownerId, registerCancel, reservation }) {
-      const kind = 'read-answer';
+      const kind = 'read-response';
       const transfer = toTransferable(input.body);
       return threads.run({ kind, input, times: jobTimes, transfer, ownerId, registerCancel, reservation });
     },

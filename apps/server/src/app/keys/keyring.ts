@@ -11,8 +11,8 @@ import {
   type KeyUse,
   type KnownMasterKey,
   listKnownKeys,
+  openRetiredMacKeys,
   registerKeys,
-  retiredMacKeys,
   retireKeys,
   withMasterKeyLock,
 } from '../../store/sealing/master-keys.ts';
@@ -25,7 +25,7 @@ const irreplaceableTables: readonly string[] = ['secrets', 'grants'];
 
 const rotationAdvice = 'Rotate in this order: old,new everywhere, then new,old everywhere, then reseal, then new';
 
-/** Keys of a process, and the name of their setting for messages. */
+/** Master keys of a process, and the name of their setting for messages. */
 export type ConfiguredKeys = { masters: readonly Buffer[]; setting: string };
 
 /**
@@ -45,7 +45,7 @@ export async function openKeyring({ config, secrets }: Settings, store: Store, l
     throw error;
   }
   const keyring = createKeyring(masters);
-  const retired = retiredMacKeys(await listKnownKeys(store.db), keyring);
+  const retired = openRetiredMacKeys(await listKnownKeys(store.db), keyring);
   return createKeyring(masters, { retiredMacKeys: retired, onMissingKey: createMissingKeyLog(log) });
 }
 
@@ -98,8 +98,8 @@ async function checkAndRegisterKeys(store: Store, configured: ConfiguredKeys): P
 }
 
 /**
- * Returns true if nothing has changed since the last start: every key is known, the same key seals, and the others
- * are retired.
+ * Returns true if nothing has changed since the last start: every configured key is known, the same key seals, and all
+ * other keys of the database are retired.
  */
 function isUnchanged(
   knownKeys: readonly KnownMasterKey[],
@@ -108,17 +108,17 @@ function isUnchanged(
   now: number,
 ): boolean {
   const keysById = new Map(knownKeys.map((key) => [key.id, key]));
-  const allKnown = masters.every((master) => {
+  const areAllKnown = masters.every((master) => {
     const key = keysById.get(getKeyIdentity(master).id);
     return key !== undefined && isSameKey(key, master);
   });
   const otherKeys = knownKeys.filter(({ id }) => !keyIds.includes(id));
   const sealingKey = getSealingKey(knownKeys);
   return (
-    allKnown &&
+    areAllKnown &&
     sealingKey?.id === keyIds[0] &&
     sealingKey.retired_at === null &&
-    otherKeys.every((key) => !couldStillSeal(key, now))
+    otherKeys.every((key) => !canStillSeal(key, now))
   );
 }
 
@@ -173,7 +173,7 @@ function findForeignDatabaseKeys(knownKeys: readonly KnownMasterKey[], { keyIds 
  */
 const retiredKeySearchMs = 30 * 24 * 60 * 60_000;
 
-function couldStillSeal({ retired_at }: KnownMasterKey, now: number): boolean {
+function canStillSeal({ retired_at }: KnownMasterKey, now: number): boolean {
   return retired_at === null || now - retired_at < retiredKeySearchMs;
 }
 
@@ -185,15 +185,12 @@ async function countMissingKeyUses(
   now: number,
 ): Promise<KeyUse[]> {
   const needsCount =
-    knownKeys.length === 0 || knownKeys.some((key) => couldStillSeal(key, now) && !keyIds.includes(key.id));
+    knownKeys.length === 0 || knownKeys.some((key) => canStillSeal(key, now) && !keyIds.includes(key.id));
   if (!needsCount) return [];
   return (await countSealed(db)).filter(({ table, keyId }) => table !== 'master_keys' && !keyIds.includes(keyId));
 }
 
-/**
- * Formats the message for keys that the database does not know, or that cannot open all values that cannot be
- * recreated.
- */
+/** Formats the message for a keyring that lacks keys of the database. `uses` are the values that it cannot open. */
 function formatMissingKeys(
   ids: readonly string[],
   uses: readonly KeyUse[],

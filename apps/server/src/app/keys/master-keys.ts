@@ -40,8 +40,9 @@ const readText = (path: string) => readFileSync(path, 'utf8');
 
 export type KeyStatus = {
   id: string;
-  /** `in_ring`: the environment has the key. `opens`: it also opens the key's check value in the database. */
+  /** True if the environment has the key. */
   in_ring: boolean;
+  /** True if the environment's key also opens the check value in the database. */
   opens: boolean;
   /** True for the first key of the environment, which seals new values. */
   seals: boolean;
@@ -55,10 +56,7 @@ export type MasterKeyStatus = {
   unreadable_secrets: { slug: string; name: string; key: string }[];
 };
 
-/**
- * Lists the keys and counts the values that each has sealed. Reads every sealed value in the database, and opens
- * none.
- */
+/** Lists the keys and counts the values that each has sealed. Reads every sealed value, and opens none. */
 export async function getMasterKeyStatus({ store: { db }, masters }: KeyOperator): Promise<MasterKeyStatus> {
   const keysById = new Map(masters.map((master) => [getKeyIdentity(master).id, master]));
   const knownKeys = await listKnownKeys(db);
@@ -99,7 +97,7 @@ export function requireKeys({ masters, config }: KeyOperator): readonly [Buffer,
 export type SealedReport = {
   /** Keys that values are sealed with, and whether this environment has them. */
   keys: { id: string; in_ring: boolean; rows: { [table: string]: number } }[];
-  /** True if there is a key here to try the values with. */
+  /** True if the environment has a key, so that the values were tried. */
   tried: boolean;
   /** Number of values that no key here can open, by table. Their key is missing, or they were changed. */
   unreadable: { [table: string]: number };
@@ -107,7 +105,7 @@ export type SealedReport = {
   unreadable_secrets: MasterKeyStatus['unreadable_secrets'];
 };
 
-/** Opens every sealed value. */
+/** Opens every sealed value, and reports those that cannot be opened. */
 export async function createSealedReport(db: Db, masters: readonly Buffer[]): Promise<SealedReport> {
   const keyIds = masters.map((master) => getKeyIdentity(master).id);
   const uses = await countSealed(db);

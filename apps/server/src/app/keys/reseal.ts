@@ -49,7 +49,7 @@ export async function reseal(operator: KeyOperator): Promise<ResealResult> {
   const { store, config } = operator;
   const masters = requireKeys(operator);
   const keyring = createKeyring(masters);
-  const release = await rejectTooEarly(operator, keyring, getDatabasePath(config));
+  const release = await rejectEarlyReseal(operator, keyring, getDatabasePath(config));
   try {
     await withMasterKeyLock(store.db, (db) => registerKeys(db, masters, keyring, store.time.now()));
     const resealed: ResealResult['resealed'] = {};
@@ -90,11 +90,10 @@ async function retireUnused({ store }: KeyOperator, keyring: Keyring, remaining:
 }
 
 /**
- * Rejects resealing unless every serving process already seals with the first key. Otherwise, a process could not
- * read resealed values, or would seal with the old key again. Returns the function that releases the lock of a SQLite
- * file.
+ * Rejects resealing while a serving process does not seal with the first key yet. Such a process could not read
+ * resealed values, or would seal with the old key again. Returns a function that releases the lock of a SQLite file.
  */
-async function rejectTooEarly({ store }: KeyOperator, keyring: Keyring, file: string): Promise<() => void> {
+async function rejectEarlyReseal({ store }: KeyOperator, keyring: Keyring, file: string): Promise<() => void> {
   const [first] = keyring.keyIds;
   const tooEarlyError = (subject: string) =>
     new AppError(
@@ -140,17 +139,15 @@ export async function discardKey(operator: KeyOperator, keyId: string): Promise<
   }
 }
 
-/**
- * Rejects a key that a process still has. Processes on a SQLite file are not listed, so none may be serving from it.
- */
+/** Rejects a key that a process still has. A SQLite file must not be in use at all, because it lists no processes. */
 async function rejectKeyInUse({ store, config }: KeyOperator, keyId: string): Promise<() => void> {
   if (store.engine === 'sqlite') return lockSqlite(getDatabasePath(config)).release;
-  const owner = (await findProcessMasterKeys(store.db, store.time.now())).find(({ masterKeys }) =>
+  const processWithKey = (await findProcessMasterKeys(store.db, store.time.now())).find(({ masterKeys }) =>
     masterKeys.includes(keyId),
   );
-  if (!owner) return () => undefined;
+  if (!processWithKey) return () => undefined;
   throw new AppError(
     'conflict',
-    `a serving process on ${owner.host} has the key ${keyId}, so it is not lost; copy the key from that process`,
+    `a serving process on ${processWithKey.host} has the key ${keyId}, so it is not lost; copy the key from that process`,
   );
 }

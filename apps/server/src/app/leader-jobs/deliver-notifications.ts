@@ -16,7 +16,6 @@ import { findMailSubscribers, findWebhooks } from '../../store/webhooks.ts';
 import { defaultPollIntervalMs, type JobRound, type LeaderJob, startLeaderJob } from './leader-job.ts';
 import { runFairly } from './run-fairly.ts';
 
-/** Number of notifications per query, and number of notifications that are sent concurrently. */
 const notificationsPerQuery = 200;
 const maxConcurrentSends = 8;
 
@@ -45,10 +44,11 @@ async function sendDueNotifications(
   log: Log,
 ): Promise<void> {
   const { promise: stopped, reject } = Promise.withResolvers<never>();
+  // Prevents an unhandled rejection if no delivery is in progress.
   stopped.catch(() => undefined);
   const onStop = () => reject(new Error('the process stops'));
   jobRound.signal.addEventListener('abort', onStop);
-  const run = async (notification: StoredNotification) => {
+  const deliver = async (notification: StoredNotification) => {
     jobRound.throwIfStopped();
     const delivering = attemptDeliveries(database, deps, notification, log);
     const deliveries = await Promise.race([delivering, stopped]).catch((error: unknown) => {
@@ -57,9 +57,9 @@ async function sendDueNotifications(
     });
     await recordAttempt(database, { ...notification, deliveries, attempts: notification.attempts + 1 }, deps.now());
   };
-  const find = (inProgress: readonly StoredNotification[]) =>
+  const findDue = (inProgress: readonly StoredNotification[]) =>
     findDueNotifications(database.reports, deps.now(), { limit: notificationsPerQuery, excluded: inProgress });
-  await runFairly({ maxConcurrent: maxConcurrentSends, find, run }).finally(() =>
+  await runFairly({ maxConcurrent: maxConcurrentSends, find: findDue, run: deliver }).finally(() =>
     jobRound.signal.removeEventListener('abort', onStop),
   );
 }

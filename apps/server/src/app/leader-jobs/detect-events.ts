@@ -9,14 +9,13 @@ import { type Delivery, insertNotification } from '../../store/notifications.ts'
 import { findMailSubscribers, findSubscribedWorkspaces, findWebhooks } from '../../store/webhooks.ts';
 import { type JobRound, type LeaderJob, startLeaderJob } from './leader-job.ts';
 
-/** Number of workspaces per query. */
 const workspacesPerQuery = 200;
 
 type DetectDeps = Pick<OperationDeps, 'now' | 'defaultQuotas'> & { notifier: Notifier; pollIntervalMs?: number };
 
 /**
- * Starts the job that detects the events that people and webhooks subscribe to: once a minute, and once an hour for
- * those that change slowly. It does not wait for recipients. Runs in the one process that holds the lease.
+ * Starts the job that detects events with subscribers, once a minute, and once an hour those that change slowly. It
+ * only stores notifications, so that no recipient delays it. Runs in the one process that holds the lease.
  */
 export function startEventDetection(database: Database, log: Log, deps: DetectDeps): LeaderJob {
   const { now, pollIntervalMs } = deps;

@@ -32,10 +32,7 @@ const dayMs = 24 * 60 * 60_000;
 /** Delay before a failed round is retried. */
 const retryMs = 5 * 60_000;
 
-/**
- * Bounds of the pause after each step. The pause is four times the duration of the step, to leave the database to
- * other work.
- */
+/** Bounds of the pause after each step, which is four times its duration, to leave the database to other work. */
 const minPauseMs = 20;
 const maxPauseMs = 1000;
 

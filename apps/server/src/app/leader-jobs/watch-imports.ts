@@ -20,6 +20,7 @@ import { runFairly } from './run-fairly.ts';
 
 /** Maximum number of tenants per query. */
 const tenantsPerQuery = 1000;
+/** Time between two rounds. Each checks only the descriptions that are due. */
 const intervalMs = 60_000;
 const maxConcurrentChecks = 2;
 /** Time after which another process repeats a check whose process died. */

@@ -6,6 +6,7 @@ export type LoopLag = {
   stop(): void;
 };
 
+/** Time between two measurements. */
 const intervalMs = 100;
 
 /** @param clock monotonic, in ms */

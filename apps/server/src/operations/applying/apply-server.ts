@@ -12,7 +12,7 @@ import { checkConfig, precheck } from '../check-config.ts';
 import { findWorkspaceServer } from '../find-server.ts';
 import { limitInputs, toLimitFields, toStoredLimits } from '../limits.ts';
 import { type Context, operation } from '../operation.ts';
-import { maxSecrets, secretNameInput, secretNameProblem, secretValueInput, storeSecret } from '../servers/secrets.ts';
+import { findNameProblem, maxSecrets, secretNameInput, secretValueInput, storeSecret } from '../servers/secrets.ts';
 import {
   changeServer,
   checkMasks,
@@ -21,7 +21,7 @@ import {
   getSlugTakenMessage,
   isSecretStored,
   publishChange,
-  stored,
+  storeResultShape,
 } from '../servers/store-server.ts';
 import {
   changesShape,
@@ -66,22 +66,22 @@ export async function planApply(context: Context, desired: DesiredServer): Promi
   const { config, problems, warnings } = await checkConfig(context, desired.config, checkTarget);
   const base = { current, config, undone: [], notCompared: [], problems, warnings };
   if (!config) return { ...base, changes: [] };
-  const refused = await findRefusals(context, desired, { current, config });
-  if (refused.length > 0) return { ...base, config: undefined, problems: refused, changes: [] };
+  const refusals = await findRefusals(context, desired, { current, config });
+  if (refusals.length > 0) return { ...base, config: undefined, problems: refusals, changes: [] };
   const { masked, secrets } = splitSecrets(config);
   const changes = current ? await diffConfigs(current.config, masked) : [];
   const compared = await compareSecrets(context, current, {
     masked,
-    inConfig: secrets,
-    provided: desired.secrets ?? {},
+    configSecrets: secrets,
+    named: desired.secrets ?? {},
   });
   return {
     ...base,
     changes: [
       ...changes,
       ...compared.changes,
-      ...(await limitChanges(current?.limits ?? {}, desired.limits)),
-      ...labelChange(current?.label, desired.label),
+      ...(await getLimitChanges(current?.limits ?? {}, desired.limits)),
+      ...getLabelChanges(current?.label, desired.label),
     ],
     undone: current ? await findUndonePaths(context, current, masked) : [],
     notCompared: compared.notCompared,
@@ -92,10 +92,10 @@ export async function planApply(context: Context, desired: DesiredServer): Promi
 export async function getCheckTarget(
   context: Context,
   { slug, secrets }: Pick<DesiredServer, 'slug' | 'secrets'>,
-): Promise<{ current: StoredServer | undefined; stored: string[] }> {
+): Promise<{ current: StoredServer | undefined; secrets: string[] }> {
   const current = await findWorkspaceServer(context, slug);
   const storedSecrets = current ? await findSecrets(context.db, current) : [];
-  return { current, stored: [...storedSecrets.map(({ name }) => name), ...Object.keys(secrets ?? {})] };
+  return { current, secrets: [...storedSecrets.map(({ name }) => name), ...Object.keys(secrets ?? {})] };
 }
 
 async function findRefusals(
@@ -107,11 +107,11 @@ async function findRefusals(
     return [{ path: 'slug', message: `found "${config.slug}"; allowed: "${slug}", the slug in the request` }];
   if (!current && (await isSlugTaken(context.db, slug)))
     return [{ path: 'slug', message: await getSlugTakenMessage(context, slug) }];
-  const names = Object.keys(secrets).flatMap((name) => {
-    const message = secretNameProblem(config, name);
+  const nameProblems = Object.keys(secrets).flatMap((name) => {
+    const message = findNameProblem(config, name);
     return message === undefined ? [] : [{ path: `secrets.${name}`, message }];
   });
-  if (names.length > 0) return names;
+  if (nameProblems.length > 0) return nameProblems;
   try {
     checkMasks(config, current ? await findSecrets(context.db, current) : []);
     return [];
@@ -125,27 +125,27 @@ async function findRefusals(
 async function compareSecrets(
   context: Context,
   current: StoredServer | undefined,
-  provided: { masked: ServerConfig; inConfig: ReadonlyMap<string, string>; provided: { [name: string]: string } },
+  desired: { masked: ServerConfig; configSecrets: ReadonlyMap<string, string>; named: { [name: string]: string } },
 ): Promise<{ changes: FieldChange[]; notCompared: string[] }> {
-  const values = [...provided.inConfig, ...Object.entries(provided.provided)];
+  const values = [...desired.configSecrets, ...Object.entries(desired.named)];
   if (!hasScope(context.actor.scopes, 'manage:write'))
     return { changes: [], notCompared: values.map(([name]) => name) };
   const changes: FieldChange[] = [];
   const storedNames = new Set(current ? (await findSecrets(context.db, current)).map(({ name }) => name) : []);
-  const server = current && { ...current, config: provided.masked };
+  const server = current && { ...current, config: desired.masked };
   for (const [name, value] of values) {
-    const isInConfig = provided.inConfig.has(name);
+    const isInConfig = desired.configSecrets.has(name);
     const isSecretUnchanged = server && (await isSecretStored(context, server, name, value));
     if (!isSecretUnchanged)
-      changes.push({ path: isInConfig ? name : `secrets.${name}`, ...maskedChange(storedNames.has(name)) });
+      changes.push({ path: isInConfig ? name : `secrets.${name}`, ...maskChange(storedNames.has(name)) });
   }
   return { changes, notCompared: [] };
 }
 
 const hiddenSecret = '(a secret)';
-const maskedChange = (wasStored: boolean) => ({ ...(wasStored && { before: hiddenSecret }), after: hiddenSecret });
+const maskChange = (wasStored: boolean) => ({ ...(wasStored && { before: hiddenSecret }), after: hiddenSecret });
 
-async function limitChanges(before: ConfiguredLimits, desired: LimitInputs | undefined): Promise<FieldChange[]> {
+async function getLimitChanges(before: ConfiguredLimits, desired: LimitInputs | undefined): Promise<FieldChange[]> {
   if (!desired) return [];
   const after = toLimitFields(toStoredLimits(desired));
   return (await diffConfigs(toLimitFields(before), after)).map((change) => ({
@@ -154,7 +154,7 @@ async function limitChanges(before: ConfiguredLimits, desired: LimitInputs | und
   }));
 }
 
-function labelChange(before: string | undefined, desired: string | undefined): FieldChange[] {
+function getLabelChanges(before: string | undefined, desired: string | undefined): FieldChange[] {
   if (desired === undefined || desired === before) return [];
   return [{ path: 'label', ...(before !== undefined && { before }), after: desired }];
 }
@@ -187,10 +187,7 @@ const desiredShape = {
 };
 
 const changeKinds = ['created', 'changed', 'same'] as const;
-/**
- * Returns the differences for a response. A new server has none, because they are its whole configuration, which the
- * caller has.
- */
+/** Returns the differences for a response. A new server has none, because the caller has its whole configuration. */
 function getChanges({ current, changes }: ApplyPlan): z.input<typeof changesShape> {
   return current ? formatChanges(changes) : [];
 }
@@ -269,7 +266,7 @@ const applyMcpServer = operation({
       ),
   }),
   longField: { field: 'config' },
-  output: stored.extend({
+  output: storeResultShape.extend({
     change: z.enum(changeKinds),
     changes: changesShape,
     unchanged: unchangedShape,

@@ -176,10 +176,11 @@ const listServerCalls = operation({
   },
 });
 
+/** Maximum number of calls in an exported file. */
 export const maxExported = 10_000;
 /** Number of rows that are formatted as CSV before yielding to the event loop, so that calls can run in between. */
 const rowsPerChunk = 500;
-/** Maximum number of searches for matching calls. */
+/** Maximum number of pages of calls that an export with a filter searches. */
 const maxSearches = 6;
 
 const exportCalls = operation({

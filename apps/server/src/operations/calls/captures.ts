@@ -52,7 +52,7 @@ const header = z.tuple([z.string(), z.string()]);
 const maxHeaders = 300;
 const headersShape = z.array(header).max(maxHeaders).describe('Headers, each as name and value.');
 
-/** Maximum number of body characters that are shown: Linux limits an argument to 128 KiB (execve(2)). */
+/** Maximum number of body characters, which are an argument of curl: Linux limits one to 128 KiB (execve(2)). */
 const maxBodyLength = 100_000;
 
 /** Shape of an upstream request as people and agents see it. */
@@ -77,10 +77,10 @@ nameSchema('UpstreamRequest', requestShape.request);
 
 const requestOutput = z.object(requestShape);
 
-export function formatRequest(built: UpstreamRequest | ReadableRequest): z.input<typeof requestOutput> {
+export function formatRequest(upstreamRequest: UpstreamRequest | ReadableRequest): z.input<typeof requestOutput> {
   // Decoded, because people would not recognize the encoded mask in a query.
-  const path = built.path.replaceAll(percentEncode(mask), mask);
-  const request: ReadableRequest = { ...built, path, body: toReadableBody(built.body) };
+  const path = upstreamRequest.path.replaceAll(percentEncode(mask), mask);
+  const request: ReadableRequest = { ...upstreamRequest, path, body: toReadableBody(upstreamRequest.body) };
   const headers: [string, string][] = [];
   for (let i = 0; i < Math.min(request.headers.length, 2 * maxHeaders); i += 2)
     headers.push([request.headers[i] as string, request.headers[i + 1] as string]);

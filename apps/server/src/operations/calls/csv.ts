@@ -1,3 +1,4 @@
+/** Row of a CSV file by the names of its columns. An absent value is an empty cell. */
 type CsvRow = { readonly [column: string]: string | number | undefined };
 
 /** Formats rows as lines of a CSV file (RFC 4180). */
@@ -9,10 +10,7 @@ export function formatCsvLine(values: readonly CsvRow[string][]): string {
   return `${values.map(escapeField).join(',')}\r\n`;
 }
 
-/**
- * Matches characters that begin a formula in a spreadsheet, or that a spreadsheet strips before one (OWASP, CSV
- * injection).
- */
+/** Matches characters that begin a formula in a spreadsheet, or that it strips before one (OWASP, CSV injection). */
 const formulaStart = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
 
 /** Escapes a cell, so that a text cannot run as a formula. Numbers come from Toolhost itself and need no protection. */

@@ -86,16 +86,16 @@ const proposeResponseFields = operation({
     const server = await getServer(context, slug);
     const tool = server.config.tools[findToolIndex(server, name)] as Tool;
     const { count, merged } = await measureResponses(context, server, tool);
-    const responseUse = merged && capFields(merged);
+    const responseStats = merged && capFields(merged);
     const current = tool.response_fields;
-    const sum = { slug, tool: name, answers: count, ...(current && { current }) };
-    if (!responseUse) return { ...sum, fields: [], tokens: { whole: 0, now: 0 } };
-    const proposed = proposeFields(responseUse, maxPaths);
-    const getTokensWith = (paths: readonly string[]) => estimateTokenCount(getKeptBytes(responseUse, paths));
-    const allTokens = estimateTokenCount(responseUse.bytes);
+    const summary = { slug, tool: name, answers: count, ...(current && { current }) };
+    if (!responseStats) return { ...summary, fields: [], tokens: { whole: 0, now: 0 } };
+    const proposed = proposeFields(responseStats, maxPaths);
+    const getTokensWith = (paths: readonly string[]) => estimateTokenCount(getKeptBytes(responseStats, paths));
+    const allTokens = estimateTokenCount(responseStats.bytes);
     return {
-      ...sum,
-      fields: formatFields(responseUse),
+      ...summary,
+      fields: formatFields(responseStats),
       ...(proposed && { proposed }),
       tokens: {
         whole: allTokens,
@@ -134,23 +134,23 @@ async function measureResponses(
 }
 
 /** Lists all fields in the order of the responses, each after its parent. */
-function formatFields(responseUse: FieldStats): FieldOutput[] {
+function formatFields(responseStats: FieldStats): FieldOutput[] {
   const output: FieldOutput[] = [];
-  const add = (parentUse: FieldStats, parent: string) => {
-    if (parentUse.isPartial) return;
-    for (const use of parentUse.fields) {
+  const add = (parentStats: FieldStats, parent: string) => {
+    if (parentStats.isPartial) return;
+    for (const stats of parentStats.fields) {
       if (output.length === maxFields) return;
-      const name = parent === '' ? use.name : `${parent}.${use.name}`;
-      output.push(formatField(name, use, getUselessReason(use, parentUse)));
-      add(use, name);
+      const name = parent === '' ? stats.name : `${parent}.${stats.name}`;
+      output.push(formatField(name, stats, getUselessReason(stats, parentStats)));
+      add(stats, name);
     }
   };
-  add(responseUse, '');
+  add(responseStats, '');
   return output;
 }
 
-function formatField(name: string, use: FieldStats, useless: UselessReason | undefined): FieldOutput {
-  const { bytes, times, objects, around, always } = use;
+function formatField(name: string, stats: FieldStats, useless: UselessReason | undefined): FieldOutput {
+  const { bytes, times, objects, around, always } = stats;
   return {
     path: name,
     bytes,
@@ -162,6 +162,7 @@ function formatField(name: string, use: FieldStats, useless: UselessReason | und
   };
 }
 
+/** Maximum number of fields in a text for an agent. */
 const maxListedFields = 30;
 
 function toAgentText(output: {

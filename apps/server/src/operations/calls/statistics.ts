@@ -29,10 +29,11 @@ import {
   toServerFilter,
 } from '../shapes.ts';
 
+/** Number of hours that activity covers. */
 const hours = 24;
 const maxEntries = 100;
 
-const counts = {
+const countFields = {
   calls: z.int(),
   errors: z.int().describe('Number of calls with an outcome other than ok.'),
 };
@@ -55,7 +56,7 @@ const getServerActivity = operation({
     servers: z.array(
       z.object({
         slug: z.string(),
-        ...counts,
+        ...countFields,
         hourly: z
           .array(z.int())
           .max(hours)
@@ -78,13 +79,13 @@ const getServerActivity = operation({
     const scope = { workspaceId: actor.workspaceId, from, until, slugs };
     const rows = Map.groupBy(await countByServer(db, scope, hourMs), (row) => row.slug);
     return {
-      servers: slugs.map((name) => {
-        const serverRows = rows.get(name) ?? [];
+      servers: slugs.map((serverSlug) => {
+        const serverRows = rows.get(serverSlug) ?? [];
         const hourly = Array.from(
           { length: hours },
           (_, n) => serverRows.find((row) => row.at === from + n * hourMs)?.calls ?? 0,
         );
-        return { slug: name, ...sumCounts(serverRows), hourly };
+        return { slug: serverSlug, ...sumCounts(serverRows), hourly };
       }),
       next_cursor: next,
     };
@@ -105,7 +106,7 @@ const getToolActivity = operation({
         z.object({
           tool: z.string(),
           tokens: z.int().describe('Estimated tokens of the tool definition that an agent gets.'),
-          ...counts,
+          ...countFields,
         }),
       )
       .max(maxTools)
@@ -146,13 +147,13 @@ function sumCounts(rows: readonly { calls: number; errors: number }[]): { calls:
   return { calls, errors };
 }
 
-const statistics = z.object({
-  ...counts,
+const statisticsShape = z.object({
+  ...countFields,
   p50_ms: z.int().optional().describe('Median duration; absent if there were no calls.'),
   p95_ms: z.int().optional().describe('95th percentile of the duration; absent if there were no calls.'),
 });
 
-function summarize({ calls, errors, durations }: CountedCalls): z.input<typeof statistics> {
+function summarize({ calls, errors, durations }: CountedCalls): z.input<typeof statisticsShape> {
   const [p50, p95] = [getPercentile(durations, 0.5), getPercentile(durations, 0.95)];
   return { calls, errors, ...(p50 !== undefined && { p50_ms: p50 }), ...(p95 !== undefined && { p95_ms: p95 }) };
 }
@@ -189,13 +190,13 @@ const getCallStatistics = operation({
       .describe(
         'Length of an interval in milliseconds: whole minutes, whole hours if it is an hour or more, or whole days if the period begins three or more days ago.',
       ),
-    buckets: z.array(statistics.extend({ at: time.describe('Start of the interval.') })).max(502),
+    buckets: z.array(statisticsShape.extend({ at: time.describe('Start of the interval.') })).max(502),
     by_server: z
-      .array(statistics.extend({ slug: z.string() }))
+      .array(statisticsShape.extend({ slug: z.string() }))
       .max(maxEntries)
       .describe(`Servers, most calls first; at most ${maxEntries}.`),
     by_tool: z
-      .array(statistics.extend({ slug: z.string(), tool: z.string() }))
+      .array(statisticsShape.extend({ slug: z.string(), tool: z.string() }))
       .max(maxEntries)
       .describe(`Tools, most calls first; at most ${maxEntries}.`),
     ranked_from: time
@@ -256,8 +257,7 @@ function getPeriod(
   const unitMs = getUnitMs(requestedStart ?? requestedEnd - hours * hourMs);
   const periodEnd = getIntervalEnd(requestedEnd - 1, unitMs);
   const from = requestedStart === undefined ? periodEnd - hours * hourMs : startOfPeriod(requestedStart, unitMs);
-  // Thirty days that begin and end within a day touch 31 days, and would otherwise be divided into intervals of two
-  // days.
+  // A period of 30 days that begins at noon touches 31 days, and would otherwise be divided into intervals of two days.
   const periodMs = unitMs === dayMs ? startOfPeriod(requestedEnd - (requestedStart ?? from), dayMs) : periodEnd - from;
   const minWidthMs = Math.max(unitMs, periodMs / buckets);
   const stepMs = Math.max(unitMs, minWidthMs < hourMs ? minuteMs : hourMs);

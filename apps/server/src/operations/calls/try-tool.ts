@@ -78,7 +78,7 @@ const callTool = operation({
     response: responseShape.optional().describe('Upstream response without credentials.'),
   }),
   async run(context, { slug, view, mode, version, tool, arguments: args, token }) {
-    const olderConfig = await getOlderVersion(context, await getServer(context, slug), version);
+    const olderVersion = await getOlderVersion(context, await getServer(context, slug), version);
     let actorError: unknown;
     const checkActor = async () => {
       try {
@@ -93,7 +93,7 @@ const callTool = operation({
         slug,
         view,
         mode,
-        olderVersion: olderConfig,
+        olderVersion,
         tool,
         args,
         token,

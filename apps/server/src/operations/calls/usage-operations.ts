@@ -11,7 +11,7 @@ const maxDays = 366;
 const maxRows = 500;
 export const maxExportedUsage = 10_000;
 
-const inputs = {
+const usageInputs = {
   slug: slugInput.optional(),
   days: z.int().min(1).max(maxDays).default(30).describe('Number of days (UTC), ending today.'),
 };
@@ -39,7 +39,7 @@ const getUsage = operation({
   effect: 'read',
   isReport: true,
   isTool: false,
-  input: z.strictObject(inputs),
+  input: z.strictObject(usageInputs),
   output: z.object({
     from: time,
     to: time,
@@ -64,12 +64,12 @@ const getUsage = operation({
     return {
       from: toIsoTime(scope.from),
       to: toIsoTime(scope.until),
-      by_day: days.map(({ at, ...sum }) => ({ day: formatDay(at), ...sum })),
-      by_caller: callers.map(({ slug, caller, ...sum }) => ({
+      by_day: days.map(({ at, ...counts }) => ({ day: formatDay(at), ...counts })),
+      by_caller: callers.map(({ slug, caller, ...counts }) => ({
         server: slug,
         caller,
         caller_name: names.get(caller),
-        ...sum,
+        ...counts,
       })),
     };
   },
@@ -89,7 +89,7 @@ const exportUsage = operation({
   effect: 'read',
   isReport: true,
   isTool: false,
-  input: z.strictObject(inputs),
+  input: z.strictObject(usageInputs),
   output: z.object({
     csv: z.string().describe('Content of the file. The REST API returns only the file, as text/csv.'),
   }),
@@ -99,8 +99,8 @@ const exportUsage = operation({
     const rows = await listUsage(context.db, scope, maxExportedUsage);
     const callers = [...new Set(rows.map(({ caller }) => caller))];
     const names = new Map<string, string>();
-    for (let at = 0; at < callers.length; at += namesPerQuery)
-      for (const [id, name] of await findActorNames(context, callers.slice(at, at + namesPerQuery)))
+    for (let start = 0; start < callers.length; start += namesPerQuery)
+      for (const [id, name] of await findActorNames(context, callers.slice(start, start + namesPerQuery)))
         names.set(id, name);
     const csvRows = rows.map(({ at, slug: server, caller, calls, errors }) => {
       return { day: formatDay(at), server, caller, caller_name: names.get(caller), calls, errors };

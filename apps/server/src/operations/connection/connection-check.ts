@@ -180,19 +180,20 @@ function checkSignIn({ config }: CheckInput): Verdict {
   );
 }
 
-function checkAnnouncedLogin({ probe: { resource }, url, issuer }: CheckInput): Verdict {
-  if (!resource) return problem('The challenge does not link to resource metadata.');
-  const verdict = checkResourceMetadata(resource, url);
-  const isOurs = toStrings(resource.authorization_servers).includes(issuer);
+function checkAnnouncedLogin({ probe: { resourceMetadata }, url, issuer }: CheckInput): Verdict {
+  if (!resourceMetadata) return problem('The challenge does not link to resource metadata.');
+  const verdict = checkResourceMetadata(resourceMetadata, url);
+  const isOurs = toStrings(resourceMetadata.authorization_servers).includes(issuer);
   return verdict.status === 'ok' && !isOurs
     ? problem('The resource metadata does not name the authorization server of Toolhost.')
     : verdict;
 }
 
-function checkIssuer({ probe: { issuer: metadata }, issuer }: CheckInput): Verdict {
-  if (!metadata) return problem('The authorization server has no metadata at the location that RFC 8414 requires.');
-  const verdict = checkServerMetadata(metadata, issuer);
-  return verdict.status === 'ok' ? getWorse(checkRegistrationMetadata(metadata), verdict) : verdict;
+function checkIssuer({ probe: { issuerMetadata }, issuer }: CheckInput): Verdict {
+  if (!issuerMetadata)
+    return problem('The authorization server has no metadata at the location that RFC 8414 requires.');
+  const verdict = checkServerMetadata(issuerMetadata, issuer);
+  return verdict.status === 'ok' ? getWorse(checkRegistrationMetadata(issuerMetadata), verdict) : verdict;
 }
 
 const getWorse = (first: Verdict, second: Verdict): Verdict => (first.status === 'ok' ? second : first);

@@ -18,7 +18,7 @@ export type CheckDeps = { db: Db; keyring: Keyring; importer: Importer; now: () 
 export async function findDescription(db: Db, server: StoredServer) {
   const { imported } = server.config;
   const lastImport = imported && (await findImport(db, server, imported.id));
-  return { imported, last: lastImport, url: lastImport?.documentUrl ?? imported?.document };
+  return { imported, lastImport, url: lastImport?.documentUrl ?? imported?.document };
 }
 
 /**
@@ -32,7 +32,7 @@ export async function checkDescription(
   previous: ImportCheck,
   signal?: AbortSignal,
 ): Promise<CheckResult> {
-  const { imported, last: lastImport, url } = await findDescription(db, server);
+  const { imported, lastImport, url } = await findDescription(db, server);
   const isSameImport = previous.counts !== undefined && previous.importId === imported?.id;
   const before: CheckResult = isSameImport ? previous : { importId: imported?.id, failures: previous.failures };
   if (url === undefined) return toFailedCheck(before, now(), 'the server was imported from text, which has no URL');
@@ -47,8 +47,9 @@ export async function checkDescription(
   };
   try {
     const { documentHash, validators, report } = await importer.check(request, server.workspaceId);
-    const isImported = documentHash === lastImport?.documentHash;
-    const counts = report ? toCheckCounts(report) : isImported ? noChanges : previous.counts;
+    // Without a report, the document is that of the last import or of the previous check.
+    const knownCounts = documentHash === lastImport?.documentHash ? noChanges : previous.counts;
+    const counts = report ? toCheckCounts(report) : knownCounts;
     return { importId: imported?.id, checkedAt: now(), documentHash, validators, counts, failures: 0 };
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'tooMany') throw error;
@@ -78,10 +79,7 @@ export function getFirstCheckTime(serverId: string, from: number): number {
   return Math.ceil((from - offset) / dayMs) * dayMs + offset;
 }
 
-/**
- * Returns the next check time of a description that was just checked: at its time of day, but not soon after a late
- * check.
- */
+/** Returns the next check time after a check: at the time of day of the server, but at least half a day later. */
 export function getNextCheckTime(serverId: string, now: number): number {
   return getFirstCheckTime(serverId, now + dayMs / 2);
 }

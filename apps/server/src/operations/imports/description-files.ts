@@ -12,7 +12,7 @@ type FileDeps = {
 
 type PageDeps<Fetched> = {
   /** Examines a page on a thread. @throws AppError invalid if it shows no description, or several */
-  step: (input: { document: Uint8Array; at: string }) => Promise<PageStep | undefined>;
+  examine: (input: { document: Uint8Array; pageUrl: string }) => Promise<PageStep | undefined>;
   /** Fetches the URL that a page names. @throws AppError */
   follow: (address: string) => Promise<Fetched>;
 };
@@ -20,11 +20,11 @@ type PageDeps<Fetched> = {
 /** Returns the fetched document, or the description that it shows if it is a page. @throws AppError invalid */
 export async function followPages<Fetched extends { url: string; body: Buffer | undefined }>(
   fetched: Fetched,
-  { step, follow }: PageDeps<Fetched>,
+  { examine, follow }: PageDeps<Fetched>,
 ): Promise<Fetched> {
   let current = fetched;
   for (let steps = 0; steps < maxPageSteps && current.body && canBePage(current.body, steps); steps++) {
-    const pageStep = await step({ document: current.body, at: current.url });
+    const pageStep = await examine({ document: current.body, pageUrl: current.url });
     if (!pageStep) break;
     if ('document' in pageStep) return { ...current, body: Buffer.from(pageStep.document) };
     current = await follow(pageStep.address);

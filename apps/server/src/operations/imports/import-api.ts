@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { precheck } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
-import { createServer, createStoredResult, formatStored, stored } from '../servers/store-server.ts';
+import { createServer, createStoredResult, formatStored, storeResultShape } from '../servers/store-server.ts';
 import {
   answersInput,
   headersInput,
@@ -60,7 +60,7 @@ const importInput = z.strictObject({
 
 type Input = z.output<typeof importInput>;
 
-/** An import that a configuration will name. */
+/** Import that a new configuration refers to. */
 export type NewImport = { id: string; document?: string };
 
 export function newImport({ random }: Context, documentUrl: string | undefined): NewImport {
@@ -70,7 +70,7 @@ export function newImport({ random }: Context, documentUrl: string | undefined):
 const planOutput = { mode: z.enum(['plan', 'create']), ...planShape };
 
 /**
- * A plan, and the import that the new server will name. The ID is assigned before the transaction, because the stored
+ * Plan, and the import that the new server refers to. Its ID is assigned before the transaction, because the stored
  * configuration must be the one that was checked.
  */
 type Prepared = { plan: PlannedImport; imported: NewImport };
@@ -87,7 +87,7 @@ export const importApi = operation({
   longField: { field: 'document', characters: maxDocumentCharacters },
   output: z.object({
     ...planOutput,
-    created: z.object(stored.shape).optional().describe('The new server; only for create.'),
+    created: z.object(storeResultShape.shape).optional().describe('The new server; only for create.'),
   }),
   async prepare(context, input): Promise<Prepared> {
     return { plan: await planImport(context, input), imported: newImport(context, input.url) };
@@ -111,7 +111,7 @@ export const importApi = operation({
   toAgentText: formatImport,
 });
 
-/** Creates the server, which names the import that it is based on. */
+/** Creates the server, and stores the import that it refers to. */
 async function createImported(context: Context, prepared: Prepared, input: Input): Promise<StoredServer> {
   const { plan, imported } = prepared;
   const document = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: input.url };
@@ -139,7 +139,7 @@ async function planImport({ importer, actor, rules }: Context, input: Input): Pr
 
 /**
  * Returns the configuration to store.
- * @throws AppError invalid if a required question is not answered, or if no operation or too much was chosen
+ * @throws AppError invalid if a required question is not answered, or if no operations or too many were chosen
  */
 async function toConfig({
   plan: { config, sizeError, questions, chosen, unmatched },
@@ -172,7 +172,9 @@ function toPlanOutput({
   return plan;
 }
 
-type ImportOutput = z.input<z.ZodObject<typeof planOutput>> & { created?: z.input<typeof stored> | undefined };
+type ImportOutput = z.input<z.ZodObject<typeof planOutput>> & {
+  created?: z.input<typeof storeResultShape> | undefined;
+};
 
 /** Maximum number of groups in a text for an agent; the structured result contains more. */
 const maxGroups = 60;
@@ -183,7 +185,7 @@ function formatImport(output: ImportOutput): string {
   return [...lines, ...formatReport(output)].join('\n');
 }
 
-function formatCreated({ chosen, secrets }: ImportOutput, created: z.input<typeof stored>): string[] {
+function formatCreated({ chosen, secrets }: ImportOutput, created: z.input<typeof storeResultShape>): string[] {
   return [
     formatStored('Created')(created),
     `Imported ${chosen.tools} tools, about ${chosen.tokens} tokens in a list.`,

@@ -46,8 +46,8 @@ export function runBundle({ document, base, files }: BundleInput) {
 }
 
 /** Finds the description that a page shows. */
-export function runPage({ document, at }: { document: Uint8Array; at: string }) {
-  return captureRefusal(() => readPageStep(decodeDocument(document), at));
+export function runPage({ document, pageUrl }: { document: Uint8Array; pageUrl: string }) {
+  return captureRefusal(() => readPageStep(decodeDocument(document), pageUrl));
 }
 
 function toText(document: string | Uint8Array): string {

@@ -11,7 +11,7 @@ import { requireValidConfig } from '../check-config.ts';
 import { getServer } from '../find-server.ts';
 import { formatImportChanges } from '../import-changes.ts';
 import { type Context, operation } from '../operation.ts';
-import { createStoredResult, precheckChange, storeConfig, stored } from '../servers/store-server.ts';
+import { createStoredResult, precheckChange, storeConfig, storeResultShape } from '../servers/store-server.ts';
 import { slugInput, unchangedShape, versionInput } from '../shapes.ts';
 import { type NewImport, newImport } from './import-api.ts';
 import {
@@ -89,7 +89,7 @@ export const reimportApi = operation({
   output: z.object({
     ...reimportOutput,
     unchanged: unchangedShape,
-    changed_server: z.object(stored.shape).optional().describe('The changed server; only for apply.'),
+    changed_server: z.object(storeResultShape.shape).optional().describe('The changed server; only for apply.'),
   }),
   prepare,
   async precheck(context, { mode, slug }) {
@@ -201,9 +201,10 @@ function toReportOutput({ report, isSameDocument, documentHash }: Prepared) {
 }
 
 type ReimportOutput = z.input<z.ZodObject<typeof reimportOutput>> & {
-  changed_server?: z.input<typeof stored> | undefined;
+  changed_server?: z.input<typeof storeResultShape> | undefined;
 };
 
+/** Maximum number of lines in a text for an agent. */
 const maxLines = 60;
 
 /** Formats the changes of a re-import as text for an agent; the structured result contains everything. */

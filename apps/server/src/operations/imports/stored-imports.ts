@@ -14,15 +14,15 @@ import type { Context, DescriptionHeaders } from '../operation.ts';
 import { storeWithinSecretQuota } from '../quotas/quotas.ts';
 import type { NewImport } from './import-api.ts';
 
-/** A parsed document, with the choices that are needed to parse it again. */
-type ReadDocument = { generated: string; documentHash: string; documentUrl: string | undefined; choices: string };
+/** Parsed document, with the choices that are needed to parse it again. */
+type ParsedDocument = { generated: string; documentHash: string; documentUrl: string | undefined; choices: string };
 
-/** Stores the import that a server is based on. The client secret is removed from the answers. */
+/** Stores the import that a server is based on. */
 export async function storeImport(
   context: Context,
   server: StoredServer,
   { id }: NewImport,
-  document: ReadDocument,
+  document: ParsedDocument,
 ): Promise<void> {
   const { id: serverId, workspaceId } = server;
   await insertImport(context.db, { id, workspaceId, serverId, createdAt: context.now(), ...document });

@@ -19,11 +19,13 @@ import { getQuotaUsage } from '../quotas/quotas.ts';
 /** The workspace that is checked, with the current time of the database. */
 export type CheckedWorkspace = { db: Db; workspaceId: string; now: number; defaultQuotas: Quotas };
 
+/** Fewer calls do not show that an upstream is failing. */
 const minCalls = 20;
 /**
  * Time spans to check. Two minutes reveal an upstream that has just begun to fail, ten minutes one that has few calls.
  */
 const spansMs = [2 * minuteMs, 10 * minuteMs];
+/** Thresholds for events: time before the expiry of a key, time since its last use, and use of a quota. */
 const expiringMs = 7 * dayMs;
 const unusedMs = 90 * dayMs;
 const nearPercent = 80;
@@ -33,9 +35,9 @@ export async function findFailures({ db, workspaceId, now }: CheckedWorkspace): 
   const notifications = new Map<string, WorkspaceNotification>();
   for (const spanMs of spansMs) {
     const from = now - spanMs;
-    const troubled = await findFailingServers(db, workspaceId, { from, minCalls });
-    if (troubled.length === 0) continue;
-    for (const [slug, calls] of await findNewestCalls(db, workspaceId, troubled, startOfPeriod(from, minuteMs))) {
+    const slugs = await findFailingServers(db, workspaceId, { from, minCalls });
+    if (slugs.length === 0) continue;
+    for (const [slug, calls] of await findNewestCalls(db, workspaceId, slugs, startOfPeriod(from, minuteMs))) {
       const failed = calls.filter(isUpstreamFailure).length;
       if (failed * 2 <= calls.length || failed * 2 <= minCalls) continue;
       const text = `The API of ${slug} is failing: ${failed} of ${calls.length} calls failed since ${formatTime(from)}.`;
@@ -59,8 +61,8 @@ function isUpstreamFailure({ outcome, upstream_status: status, caller_kind }: En
 }
 
 /** Finds all causes of notifications that change slowly. */
-export async function findSlowCauses(watched: CheckedWorkspace): Promise<WorkspaceNotification[]> {
-  const { db, workspaceId, now } = watched;
+export async function findSlowCauses(workspace: CheckedWorkspace): Promise<WorkspaceNotification[]> {
+  const { db, workspaceId, now } = workspace;
   const expiring = await findExpiringKeys(db, workspaceId, { now, withinMs: expiringMs });
   const unused = await findUnusedKeys(db, workspaceId, { now, unusedSince: now - unusedMs });
   const broken = await countBrokenLogins(db, workspaceId, now - dayMs);
@@ -92,21 +94,18 @@ export async function findSlowCauses(watched: CheckedWorkspace): Promise<Workspa
         `${id} ${documentHash}`,
       ),
     ),
-    ...(await findNearQuotas(watched)),
+    ...(await findNearQuotas(workspace)),
   ];
 }
 
-/**
- * Creates a notification that is sent once while it is stored; `notice-causes.ts` finds what was already sent about
- * keys.
- */
+/** Creates a notification that is sent once while it is stored. `selectUnnotifiedKeys` builds the same `dedupe`. */
 function createOneTimeNotification(
   event: NotificationEvent,
   subject: string,
   text: string,
-  more = '',
+  variant = '',
 ): WorkspaceNotification {
-  return { event, subject, text, dedupe: `${event} ${subject} ${more}` };
+  return { event, subject, text, dedupe: `${event} ${subject} ${variant}` };
 }
 
 const getDailyKey = (now: number, event: NotificationEvent, subject: string) =>
@@ -118,10 +117,10 @@ async function findNearQuotas({
   now,
   defaultQuotas,
 }: CheckedWorkspace): Promise<WorkspaceNotification[]> {
-  const set = await findSetQuotas(db, workspaceId);
+  const configured = await findSetQuotas(db, workspaceId);
   const used = await getQuotaUsage(db, workspaceId, now);
-  const stored = quotaNames.flatMap((name) => {
-    const quota = set[name] ?? defaultQuotas[name];
+  const storage = quotaNames.flatMap((name) => {
+    const quota = configured[name] ?? defaultQuotas[name];
     const isCounted = name !== 'writes' && quota > 0;
     return isCounted ? [{ subject: name, noun: quotaKinds[name].description, used: used[name] ?? 0, quota }] : [];
   });
@@ -134,7 +133,7 @@ async function findNearQuotas({
       quota: use.quota,
     }),
   );
-  return [...stored, ...calls]
+  return [...storage, ...calls]
     .filter((usage) => usage.used * 100 >= usage.quota * nearPercent)
     .map(({ subject, noun, used: usedCount, quota }) => ({
       event: 'quota.near' as const,

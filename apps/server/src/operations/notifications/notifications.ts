@@ -79,7 +79,7 @@ async function getWebhookOwner({ db, actor }: Context): Promise<string> {
   );
 }
 
-/** Refuses everyone except another member in the dashboard. @throws AppError forbidden */
+/** Refuses an unconfirmed webhook, except to another member in the dashboard. @throws AppError forbidden */
 function requireConfirmed({ actor }: Context, { isUnconfirmed, createdBy }: Webhook): void {
   if (!isUnconfirmed || (actor.role !== undefined && actor.id !== createdBy)) return;
   throw new AppError(
@@ -146,8 +146,8 @@ const createWebhook = operation({
 /** @throws AppError invalid */
 function parseWebhookUrl({ rules }: Context, urlText: string): URL {
   const url = parseUrl(urlText);
-  const isPlain = url && !url.username && !url.password && /^https?:$/.test(url.protocol);
-  const problem = isPlain ? rules.urlProblem(url) : 'is not a valid webhook URL; allowed: https://host/path';
+  const isAllowedForm = url && !url.username && !url.password && /^https?:$/.test(url.protocol);
+  const problem = isAllowedForm ? rules.urlProblem(url) : 'is not a valid webhook URL; allowed: https://host/path';
   if (!url || problem !== undefined) throw invalidInputError([{ path: 'url', message: problem ?? 'is not a URL' }]);
   url.hash = '';
   return url;
@@ -165,12 +165,12 @@ function openTarget({ keyring, actor }: Context, { id, sealedTarget }: Webhook):
   return JSON.parse(keyring.open(sealedTarget, contexts.webhook(actor.workspaceId, id))) as WebhookTarget;
 }
 
-const noSuchWebhook = () => new AppError('notFound', 'there is no such webhook in this workspace');
+const createNoWebhookError = () => new AppError('notFound', 'there is no such webhook in this workspace');
 
 /** @throws AppError notFound */
 async function getWebhook({ db, actor }: Context, id: string): Promise<Webhook> {
   const webhook = (await findWebhooks(db, actor.workspaceId)).find((candidate) => candidate.id === id);
-  if (!webhook) throw noSuchWebhook();
+  if (!webhook) throw createNoWebhookError();
   return webhook;
 }
 
@@ -199,7 +199,7 @@ const updateWebhook = operation({
     const newUrl = url === undefined ? undefined : parseWebhookUrl(context, url);
     const isPaused = before.pausedAt !== undefined;
     const isMoved = newUrl !== undefined && newUrl.href !== target.url;
-    const changesOwner = isMoved || (before.isUnconfirmed && paused === false);
+    const shouldChangeOwner = isMoved || (before.isUnconfirmed && paused === false);
     const newEvents = events ? notificationEventNames.filter((name) => events.includes(name)) : before.events;
     const hasNoChanges =
       !isMoved &&
@@ -214,7 +214,7 @@ const updateWebhook = operation({
       ...(newUrl && { origin: newUrl.origin, sealedTarget: sealTarget(context, id, { url: newUrl.href, secret }) }),
       events: newEvents,
       pausedAt: (paused ?? isPaused) ? (before.pausedAt ?? context.now()) : undefined,
-      ...(changesOwner && { createdBy: owner, isUnconfirmed: false }),
+      ...(shouldChangeOwner && { createdBy: owner, isUnconfirmed: false }),
     };
     await saveWebhook(context.db, webhook);
     return { ...toRecord(webhook), ...(newSecret !== undefined && { secret: newSecret }) };
@@ -237,7 +237,7 @@ const deleteWebhook = operation({
   output: z.object({ deleted: z.string() }),
   async run(context, { id }) {
     await getWebhookOwner(context);
-    if (!(await removeWebhook(context.db, context.actor.workspaceId, id))) throw noSuchWebhook();
+    if (!(await removeWebhook(context.db, context.actor.workspaceId, id))) throw createNoWebhookError();
     return { deleted: id };
   },
   audit: ({ id }) => ({ target: id }),

@@ -5,8 +5,8 @@ import { saveMember } from '../../store/people/users.ts';
 import { countWorkspacesCreatedBy, getQuotaPeriod, insertWorkspace, takeFromQuotas } from '../../store/workspaces.ts';
 
 /**
- * Maximum number of existing workspaces that a person created, regardless of their role, and maximum number that they
- * may create per day.
+ * Maximum number of workspaces that a person created and that still exist, regardless of the person's role now, and
+ * maximum number that a person may create per day.
  */
 export const maxCreated = 20;
 

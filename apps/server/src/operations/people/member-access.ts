@@ -21,8 +21,7 @@ import { time, toIsoTime } from '../shapes.ts';
 
 /** Maximum number of listed entries; the count includes all. */
 const maxListed = 100;
-/** Maximum number of former members that are listed. */
-const maxPeople = 50;
+const maxFormerMembers = 50;
 
 const keyShape = z.object({
   id: z.string(),
@@ -162,11 +161,11 @@ const listMemberAccess = operation({
   output: z.object({
     people: z
       .array(z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional(), ...accessShape }))
-      .max(maxPeople),
+      .max(maxFormerMembers),
   }),
   async run(context, { id }) {
     const { db, actor, now } = context;
-    const ids = id === undefined ? await findFormerMembers(db, actor.workspaceId, now(), maxPeople) : [id];
+    const ids = id === undefined ? await findFormerMembers(db, actor.workspaceId, now(), maxFormerMembers) : [id];
     const formerMembers = [];
     for (const personId of ids) {
       // An ID from the request may be that of a person who never was in the workspace.

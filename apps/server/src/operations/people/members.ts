@@ -37,10 +37,7 @@ async function settleMemberAccess(context: Context, userId: string, shouldEnd: b
   return { ...(await findMemberAccess(context, userId)), ...endedAccess };
 }
 
-/**
- * Ends the sessions of a person in this workspace and the logins of their agents, which have the permissions of the old
- * role.
- */
+/** Ends the sessions of a person in this workspace and the logins of their agents, which still have the old role. */
 async function endSessions(context: Context, userId: string): Promise<void> {
   const { actor, db } = context;
   const at = context.now();
@@ -59,7 +56,7 @@ async function findMember({ db, actor }: Context, id: string, willBeOwner: boole
 }
 
 /** Returns true if a role has fewer permissions than another. `roles` starts with the most powerful role. */
-const hasFewerPermissions = (role: Role, than: Role) => roles.indexOf(role) > roles.indexOf(than);
+const hasFewerPermissions = (role: Role, otherRole: Role) => roles.indexOf(role) > roles.indexOf(otherRole);
 
 const updateMember = operation({
   name: 'updateMember',

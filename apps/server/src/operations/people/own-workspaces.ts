@@ -109,6 +109,7 @@ const exportWorkspace = operation({
       return { id, ...(canSeePeople(actor) && { name, email }), role };
     });
     const head = { workspace: { id: actor.workspaceId, name: workspace?.name }, exported_at: toIsoTime(context.now()) };
+    // Appends the servers as text, so that each is serialized only once.
     const json = `${JSON.stringify({ ...head, members: memberRecords }).slice(0, -1)},"servers":[${servers.join(',\n')}]}\n`;
     return { json };
   },

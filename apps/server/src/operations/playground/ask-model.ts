@@ -19,33 +19,38 @@ const maxParts = 100;
 const maxTextLength = 500_000;
 
 const textInput = z.string().max(maxTextLength);
-const name = z.string().min(1).max(200);
-const meta = textInput
+const nameInput = z.string().min(1).max(200);
+const metaInput = textInput
   .refine(isJsonObjectText, 'allowed: the text that a response had here')
   .optional()
   .describe('Opaque text from the model host, to be sent back unchanged.');
 
 const partShape = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.enum(['text', 'thought']), text: textInput, meta }),
+  z.strictObject({ type: z.enum(['text', 'thought']), text: textInput, meta: metaInput }),
   z.strictObject({
     type: z.literal('call'),
-    id: name,
-    tool: name,
+    id: nameInput,
+    tool: nameInput,
     arguments: textInput.describe('Arguments as JSON, as the model wrote them.'),
     reads: z.boolean().optional().describe('True if the call only reads. Ask the person before making any other call.'),
-    meta,
+    meta: metaInput,
   }),
 ]);
 
-const result = z.strictObject({ id: name, tool: name, text: textInput, is_error: z.boolean().optional() });
+const resultShape = z.strictObject({
+  id: nameInput,
+  tool: nameInput,
+  text: textInput,
+  is_error: z.boolean().optional(),
+});
 
-const message = z.discriminatedUnion('role', [
+const messageShape = z.discriminatedUnion('role', [
   z.strictObject({ role: z.literal('user'), text: textInput }),
   z.strictObject({ role: z.literal('model'), parts: z.array(partShape).max(maxParts) }),
-  z.strictObject({ role: z.literal('tools'), results: z.array(result).max(maxParts) }),
+  z.strictObject({ role: z.literal('tools'), results: z.array(resultShape).max(maxParts) }),
 ]);
 
-const tokens = z.int().optional();
+const tokenCount = z.int().optional();
 
 export const askModel = operation({
   name: 'askModel',
@@ -62,10 +67,10 @@ export const askModel = operation({
     mode: z.enum(toolModes).optional().describe('Tool mode to use instead of the tool_mode of the server or view.'),
     version: z.int().min(1).optional().describe('Older version of the server to use; needs the scope manage:write.'),
     model: z
-      .union([modelShape, z.strictObject({ saved: name.describe('Name of a stored model, from listModels.') })])
+      .union([modelShape, z.strictObject({ saved: nameInput.describe('Name of a stored model, from listModels.') })])
       .describe('Name of a stored model, or the description of a model, which needs the scope manage:write.'),
     messages: z
-      .array(message)
+      .array(messageShape)
       .min(1)
       .max(maxMessages)
       .describe(
@@ -75,21 +80,21 @@ export const askModel = operation({
   output: z.object({
     parts: z.array(partShape).max(maxParts).describe('Parts of the model message, to include in the next request.'),
     finish: z.enum(modelFinishReasons),
-    input_tokens: tokens.describe('Input tokens, as counted by the model host.'),
-    output_tokens: tokens,
+    input_tokens: tokenCount.describe('Input tokens, as counted by the model host.'),
+    output_tokens: tokenCount,
     tools: z.int().describe('Number of tools that the model was offered.'),
     tools_tokens: z.int().describe('Estimated tokens of the tool definitions.'),
     ms: z.int(),
   }),
   async run(context, { slug, view, mode, version, model, messages }) {
     const server = await getServer(context, slug);
-    checkSteps(messages);
-    const olderConfig = await getOlderVersion(context, server, version);
+    refuseTooManySteps(messages);
+    const olderVersion = await getOlderVersion(context, server, version);
     const { actor, stream, requestId } = context;
     const chosenModel = await resolveModel(context, model);
     const serving = requireServing(context);
-    const target = { slug, view, mode, olderVersion: olderConfig };
-    const { instructions, tools, isReadOnly } = await serving.offeredTools(target);
+    const target = { slug, view, mode, olderVersion };
+    const { instructions, tools, isReadOnly } = await serving.getOfferedTools(target);
     const startedAt = performance.now();
     const response = await serving.askModel({
       variant: target,
@@ -129,7 +134,7 @@ export const askModel = operation({
 });
 
 /** @throws AppError invalid */
-function checkSteps(messages: readonly ModelMessage[]): void {
+function refuseTooManySteps(messages: readonly ModelMessage[]): void {
   const lastQuestion = messages.findLastIndex(({ role }) => role === 'user');
   const steps = messages.slice(lastQuestion).filter(({ role }) => role === 'model').length;
   if (steps < maxModelSteps) return;

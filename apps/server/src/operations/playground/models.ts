@@ -20,18 +20,18 @@ const nameInput = z
   .regex(/^[a-z0-9](-?[a-z0-9]){0,39}$/, 'allowed: 1 to 40 lowercase letters, digits, and single hyphens')
   .describe('Name of the stored model, such as claude or local.');
 
-const kind = z.enum(modelKinds).describe('API of the model host; openai includes every compatible API.');
-const url = z.string().min(1).max(500).optional().describe('URL of the API, if it is not that of the provider.');
-const model = singleLineText(200).describe('Name of the model at its host.');
-const key = secretValueInput.optional().describe('API key of the model. It is sent only to the model host.');
+const kindInput = z.enum(modelKinds).describe('API of the model host; openai includes every compatible API.');
+const urlInput = z.string().min(1).max(500).optional().describe('URL of the API, if it is not that of the provider.');
+const modelInput = singleLineText(200).describe('Name of the model at its host.');
+const keyInput = secretValueInput.optional().describe('API key of the model. It is sent only to the model host.');
 
-export const modelShape = z.strictObject({ kind, url, model, key });
+export const modelShape = z.strictObject({ kind: kindInput, url: urlInput, model: modelInput, key: keyInput });
 
 const modelRecord = z.object({
   name: z.string(),
-  kind,
+  kind: kindInput,
   url: z.string(),
-  model,
+  model: modelInput,
   has_key: z.boolean(),
   created_by: z.string(),
   updated_at: time,
@@ -39,9 +39,8 @@ const modelRecord = z.object({
 nameSchema('Model', modelRecord);
 
 function toRecord(stored: StoredModel): z.input<typeof modelRecord> {
-  const { name, kind: kindName, url: urlText, model: modelName, hasKey, createdBy, updatedAt } = stored;
-  const record = { name, kind: kindName, url: urlText, model: modelName, has_key: hasKey };
-  return { ...record, created_by: createdBy, updated_at: toIsoTime(updatedAt) };
+  const { name, kind, url, model, hasKey, createdBy, updatedAt } = stored;
+  return { name, kind, url, model, has_key: hasKey, created_by: createdBy, updated_at: toIsoTime(updatedAt) };
 }
 
 /** A model to use, and its name in errors for the actor. */
@@ -72,8 +71,8 @@ export async function resolveModel(
     };
   }
   const stored = await findModel(db, keyring, actor.workspaceId, request.saved);
-  if (!stored) throw await unknownModel(context, request.saved);
-  const { kind: kindName, url, model: name, key: secret } = stored;
+  if (!stored) throw await createUnknownModelError(context, request.saved);
+  const { kind, url, model: name, key } = stored;
   const nameSubject = `The model ${JSON.stringify(stored.name)}`;
   if (getUrlProblem(context, url) !== undefined && !canStore)
     throw new AppError(
@@ -82,7 +81,7 @@ export async function resolveModel(
     );
   getAllowedUrl(context, stored);
   return {
-    model: { kind: kindName, url, name, key: secret },
+    model: { kind, url, name, key },
     subject: canStore ? formatHostSubject(url) : nameSubject,
   };
 }
@@ -96,9 +95,9 @@ function formatHostSubject(url: string): string {
 /** Returns the URL of a model. @throws AppError invalid for a URL that this deployment may not call */
 function getAllowedUrl(
   context: Context,
-  { kind: kindName, url: customUrl }: { kind: ModelKind; url?: string | undefined },
+  { kind, url: customUrl }: { kind: ModelKind; url?: string | undefined },
 ): string {
-  const url = customUrl ?? defaultModelUrls[kindName];
+  const url = customUrl ?? defaultModelUrls[kind];
   const problem = getUrlProblem(context, url);
   if (problem !== undefined) throw invalidInputError([{ path: 'url', message: problem }]);
   return url;
@@ -112,7 +111,7 @@ function getUrlProblem({ rules }: Context, url: string): string | undefined {
   return rules.urlProblem(parsed);
 }
 
-async function unknownModel({ db, actor }: Context, name: string): Promise<AppError> {
+async function createUnknownModelError({ db, actor }: Context, name: string): Promise<AppError> {
   const names = (await findModels(db, actor.workspaceId)).map((stored) => stored.name);
   return new AppError(
     'notFound',
@@ -133,7 +132,7 @@ const listModels = operation({
   },
 });
 
-const setModel = operation({
+const saveModelOperation = operation({
   name: 'saveModel',
   summary: 'Store or replace a model and its key for the workspace',
   description:
@@ -141,23 +140,23 @@ const setModel = operation({
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
-  input: z.strictObject({ name: nameInput, kind, url, model, key }),
+  input: z.strictObject({ name: nameInput, ...modelShape.shape }),
   output: modelRecord,
-  async run(context, { name, key: secret, ...input }) {
+  async run(context, { name, key, ...input }) {
     const { db, keyring, actor, now } = context;
-    const all = await findModels(db, actor.workspaceId);
-    if (all.length >= maxModels && all.every((existing) => existing.name !== name))
+    const existing = await findModels(db, actor.workspaceId);
+    if (existing.length >= maxModels && existing.every((model) => model.name !== name))
       throw new AppError(
         'forbidden',
-        `the workspace has ${all.length} models; allowed: ${maxModels}; delete one first`,
+        `the workspace has ${existing.length} models; allowed: ${maxModels}; delete one first`,
       );
-    const stored = { name, kind: input.kind, url: getAllowedUrl(context, input), model: input.model, key: secret };
+    const stored = { name, kind: input.kind, url: getAllowedUrl(context, input), model: input.model, key };
     await saveModel(db, keyring, actor.workspaceId, { ...stored, createdBy: actor.id, updatedAt: now() });
-    return toRecord({ ...stored, hasKey: secret !== undefined, createdBy: actor.id, updatedAt: now() });
+    return toRecord({ ...stored, hasKey: key !== undefined, createdBy: actor.id, updatedAt: now() });
   },
-  audit: ({ name, kind: kindName, model: modelName }, { url: urlText }) => ({
+  audit: ({ name, kind, model }, { url }) => ({
     target: name,
-    detail: { kind: kindName, model: modelName, host: new URL(urlText).host },
+    detail: { kind, model, host: new URL(url).host },
   }),
 });
 
@@ -172,9 +171,9 @@ const deleteModel = operation({
   output: z.object({ deleted: z.string() }),
   async run(context, { name }) {
     if (await removeModel(context.db, context.actor.workspaceId, name)) return { deleted: name };
-    throw await unknownModel(context, name);
+    throw await createUnknownModelError(context, name);
   },
   audit: ({ name }) => ({ target: name }),
 });
 
-export const modelOperations = { listModels, saveModel: setModel, deleteModel };
+export const modelOperations = { listModels, saveModel: saveModelOperation, deleteModel };

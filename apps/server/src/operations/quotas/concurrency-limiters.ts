@@ -31,19 +31,19 @@ export function createConcurrencyLimiters({
   return {
     read: new ConcurrencyLimiter({
       ...shared,
-      rule: concurrencyRule('read requests'),
+      rule: describeRule('read requests'),
       maxConcurrent: maxConcurrentOperations.read,
     }),
     // Changes have their own limiter, so that queued changes do not block reads.
     write: new ConcurrencyLimiter({
       ...shared,
-      rule: concurrencyRule('changes'),
+      rule: describeRule('changes'),
       maxConcurrent: maxConcurrentOperations.write,
     }),
     // Trial calls mostly wait for an upstream, and the call limits apply to them as well.
     call: new ConcurrencyLimiter({
       ...shared,
-      rule: concurrencyRule('trial calls and trial logins'),
+      rule: describeRule('trial calls and trial logins'),
       maxConcurrent: maxConcurrentOperations.call,
     }),
     model: new ConcurrencyLimiter({
@@ -53,7 +53,7 @@ export function createConcurrencyLimiters({
       perTenant: maxConcurrentModels.perTenant,
     }),
     report: new ConcurrencyLimiter({
-      rule: concurrencyRule('lists, statistics, and exports'),
+      rule: describeRule('lists, statistics, and exports'),
       maxConcurrent: maxConcurrentReports,
       ...reportQueue,
       ...(reportShare && { cpuShare: reportShare }),
@@ -61,7 +61,7 @@ export function createConcurrencyLimiters({
     // The database would queue them too (`countWrite`), but a change that waits there holds a connection that others
     // need.
     transaction: new ConcurrencyLimiter({
-      rule: concurrencyRule('changes in the workspaces that one person created'),
+      rule: describeRule('changes in the workspaces that one person created'),
       maxConcurrent: Number.POSITIVE_INFINITY,
       perTenant: 1,
     }),
@@ -69,6 +69,6 @@ export function createConcurrencyLimiters({
 }
 
 /** Returns the rule of a limiter, for refusals. */
-export function concurrencyRule(work: string): string {
+export function describeRule(work: string): string {
   return `the number of concurrent ${work} is limited, and one caller may use at most half of the free capacity`;
 }

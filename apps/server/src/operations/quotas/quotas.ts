@@ -22,13 +22,14 @@ import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import { isUnchanged, unchangedShape } from '../shapes.ts';
 
-/**
- * Quotas are checked after a change, within its transaction, so exceeding one rolls the change back. Changes of a
- * workspace run one after the other (`countWrite`), so two changes never use the same free slot.
- */
 const megabyte = 1_000_000;
 
-/** Checks the quotas after a server was created. @throws AppError forbidden */
+/**
+ * Checks the quotas after a server was created. All quotas are checked after a change, within its transaction, so
+ * exceeding one rolls the change back. Changes of a workspace run one after the other (`countWrite`), so two changes
+ * never use the same free slot.
+ * @throws AppError forbidden
+ */
 export async function checkNewServer(context: Context): Promise<void> {
   const { db, actor, quotas } = context;
   if (quotas.slugs !== 0) {
@@ -67,18 +68,14 @@ async function freeSpace(context: Context, bytes: number): Promise<void> {
   const { db, actor, quotas } = context;
   const maxBytes = quotas.megabytes * megabyte;
   if (quotas.megabytes === 0 || bytes <= maxBytes) return;
-  const remainingBytes = bytes - (await purgeDeleted(context, (freed) => bytes - freed <= maxBytes));
-  const bytesAfterTrim =
-    remainingBytes -
-    (remainingBytes <= maxBytes ? 0 : await deleteOldestVersions(db, actor.workspaceId, remainingBytes - maxBytes));
+  let remainingBytes = bytes - (await purgeDeleted(context, (freed) => bytes - freed <= maxBytes));
+  if (remainingBytes > maxBytes)
+    remainingBytes -= await deleteOldestVersions(db, actor.workspaceId, remainingBytes - maxBytes);
   const remedy = 'make configurations smaller or delete servers that you do not need';
-  refuseExcess(context, 'megabytes', Math.ceil(bytesAfterTrim / megabyte), remedy);
+  refuseExcess(context, 'megabytes', Math.ceil(remainingBytes / megabyte), remedy);
 }
 
-/**
- * Permanently deletes the servers that were deleted first, until there is enough space. Returns the number of freed
- * bytes.
- */
+/** Permanently deletes the earliest deleted servers until there is enough space. Returns the number of freed bytes. */
 async function purgeDeleted({ db, actor, now }: Context, isEnough: (freed: number) => boolean | Promise<boolean>) {
   let freed = 0;
   while (!(await isEnough(freed))) {
@@ -143,11 +140,12 @@ function refuseExcess({ quotas }: Context, name: QuotaName, count: number, remed
 
 /** @throws AppError tooMany */
 export function checkWriteQuota({ inMinute, inDay }: WriteCounts, { writes, daily_writes }: Quotas, now: number): void {
-  if (daily_writes !== 0 && inDay > daily_writes) throw tooManyWrites(daily_writes, 'day', dayMs - (now % dayMs));
-  if (writes !== 0 && inMinute > writes) throw tooManyWrites(writes, 'minute', minuteMs - (now % minuteMs));
+  if (daily_writes !== 0 && inDay > daily_writes)
+    throw createTooManyWritesError(daily_writes, 'day', dayMs - (now % dayMs));
+  if (writes !== 0 && inMinute > writes) throw createTooManyWritesError(writes, 'minute', minuteMs - (now % minuteMs));
 }
 
-function tooManyWrites(allowed: number, span: string, retryAfterMs: number): AppError {
+function createTooManyWritesError(allowed: number, span: string, retryAfterMs: number): AppError {
   const retryAfterS = Math.ceil(retryAfterMs / 1000);
   return new AppError(
     'tooMany',
@@ -165,8 +163,8 @@ nameSchema('Quota', quotaRecord);
 
 type PerQuota<Value> = { [Name in QuotaName]: Value };
 
-function mapQuotas<Value>(make: (name: QuotaName) => Value): PerQuota<Value> {
-  return Object.fromEntries(quotaNames.map((name) => [name, make(name)])) as PerQuota<Value>;
+function mapQuotas<Value>(getValue: (name: QuotaName) => Value): PerQuota<Value> {
+  return Object.fromEntries(quotaNames.map((name) => [name, getValue(name)])) as PerQuota<Value>;
 }
 
 const quotasOutput = z.object(
@@ -180,14 +178,14 @@ function capitalize(text: string): string {
 
 async function getQuotas(context: Context): Promise<z.input<typeof quotasOutput>> {
   const { db, actor, defaultQuotas } = context;
-  const set = await findSetQuotas(db, actor.workspaceId);
+  const configured = await findSetQuotas(db, actor.workspaceId);
   const used = await getQuotaUsage(db, actor.workspaceId, context.now());
   return mapQuotas((name) => {
-    const limit = set[name] ?? defaultQuotas[name];
+    const limit = configured[name] ?? defaultQuotas[name];
     const usedCount = used[name];
     return {
       ...(limit !== 0 && { limit }),
-      from: set[name] === undefined ? ('default' as const) : ('set' as const),
+      from: configured[name] === undefined ? ('default' as const) : ('set' as const),
       ...(usedCount !== undefined && { used: usedCount }),
     };
   });

@@ -30,7 +30,7 @@ import {
   findRestorable,
   formatStored,
   publishChange,
-  stored,
+  storeResultShape,
 } from './store-server.ts';
 
 const restorableDays = restorePeriodMs / 86_400_000;
@@ -98,7 +98,7 @@ const listDeletedServers = operation({
   },
 });
 
-const noSuchDeletedServer = () =>
+const createNotRestorableError = () =>
   new AppError(
     'notFound',
     `there is no such deleted server in this workspace; list those that can be restored with GET /api/v1/deleted-servers (${programName} servers deleted)`,
@@ -116,7 +116,7 @@ const deleteDeletedServerSecrets = operation({
   output: z.object({ deleted: z.int().describe('Number of deleted secrets.'), unchanged: unchangedShape }),
   async run(context, { slug }) {
     const server = await findRestorable(context, slug);
-    if (!server) throw noSuchDeletedServer();
+    if (!server) throw createNotRestorableError();
     const deleted = await deleteAllSecrets(context.db, server);
     return { deleted, ...(deleted === 0 && { unchanged: true as const }) };
   },
@@ -131,14 +131,14 @@ const restoreMcpServer = operation({
   effect: 'write',
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
-  output: stored,
+  output: storeResultShape,
   async run(context, { slug }) {
     const { db, actor } = context;
     const at = context.now();
     if (!(await restoreServer(db, { workspaceId: actor.workspaceId, slug }, { since: at - restorePeriodMs, at }))) {
       const server = await findWorkspaceServer(context, slug);
       if (server) return createStoredResult(context, { server, isUnchanged: true });
-      throw noSuchDeletedServer();
+      throw createNotRestorableError();
     }
     await checkServers(context);
     const server = await getServer(context, slug);

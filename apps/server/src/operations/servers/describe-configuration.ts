@@ -11,7 +11,7 @@ import { operation } from '../operation.ts';
 
 type Fields = { [key: string]: unknown };
 
-/** A part of a configuration: one object of it, the part that has it as a field, and an example of its field. */
+/** Part of a configuration: the schema of its object, the part that contains it, and an example of the field. */
 type ConfigurationPart = { subject: string; parent?: string; object: z.ZodType; example: unknown };
 
 const listTasks = {

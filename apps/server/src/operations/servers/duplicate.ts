@@ -29,7 +29,7 @@ import {
   createStoredResult,
   getSlugTakenMessage,
   publishChange,
-  stored,
+  storeResultShape,
 } from './store-server.ts';
 
 const maxCopies = 50;
@@ -147,13 +147,13 @@ async function findMissingSecrets(
     ...Object.keys(secrets),
     ...fields.filter(({ isMasked }) => !isMasked).map(({ name }) => name),
   ];
-  const before = (copy ? await findSecrets(db, copy) : []).filter(
+  const storedSecrets = (copy ? await findSecrets(db, copy) : []).filter(
     ({ name }) => !providedNames.includes(name) && name !== configSecrets.description,
   );
-  const available = [...before, ...providedNames.map((name) => ({ name, origins: getOrigins(name) }))];
+  const available = [...storedSecrets, ...providedNames.map((name) => ({ name, origins: getOrigins(name) }))];
   const { missing, moved } = findUnmetNeeds(await getSecretNeeds(config), available);
-  const isStored = new Set(available.map(({ name }) => name));
-  const masked = fields.filter(({ name, isMasked }) => isMasked && !isStored.has(name));
+  const availableNames = new Set(available.map(({ name }) => name));
+  const masked = fields.filter(({ name, isMasked }) => isMasked && !availableNames.has(name));
   return [
     ...masked.map(({ path }) => ({ name: path, why: 'no_value' as const, required: true })),
     ...missing.map((name) => ({ name, why: 'no_value' as const, required: false })),
@@ -163,17 +163,14 @@ async function findMissingSecrets(
   ].slice(0, maxSecrets * 2);
 }
 
-/**
- * Returns the server and the secret names to check a copy with, so that masked fields without a value are reported as
- * problems.
- */
+/** Returns the context of a check that reports masked fields without a value as problems. */
 const getCheckTarget = async (
   context: Context,
   { copy }: Pick<Plan, 'copy'>,
   secrets: CopyOptions['secrets'] = {},
 ) => ({
   current: copy,
-  stored: [...(copy ? await findSecrets(context.db, copy) : []).map(({ name }) => name), ...Object.keys(secrets)],
+  secrets: [...(copy ? await findSecrets(context.db, copy) : []).map(({ name }) => name), ...Object.keys(secrets)],
 });
 
 const planDuplicate = operation({
@@ -198,24 +195,25 @@ const planDuplicate = operation({
     const { original, copy, config } = plan;
     const { masked } = splitSecrets(config);
     const changes = await diffConfigs((copy ?? original).config, masked);
-    const { stored } = await getCheckTarget(context, plan, input.secrets);
-    const checked = await checkForReport(context, config, stored);
+    const { secrets } = await getCheckTarget(context, plan, input.secrets);
+    const checked = await checkForReport(context, config, secrets);
     const base = getBaseUrl(config);
+    const change = changes.length > 0 ? ('changed' as const) : ('same' as const);
     return {
-      change: !copy ? ('created' as const) : changes.length > 0 ? ('changed' as const) : ('same' as const),
+      change: copy ? change : ('created' as const),
       version: copy?.version ?? 0,
       name: config.name,
       ...(base !== undefined && { base_url: base }),
       changes: formatChanges(changes),
       missing: await findMissingSecrets(context, plan, input.secrets),
-      problems: [...plan.problems, ...checked.problems.map(atInput)],
+      problems: [...plan.problems, ...checked.problems.map(toInputProblem)],
       warnings: limitWarnings(checked.warnings),
     };
   },
 });
 
 /** Maps a problem of the copy's slug to the input `to`. */
-function atInput({ path, message }: Problem): Problem {
+function toInputProblem({ path, message }: Problem): Problem {
   return { path: path === 'slug' ? 'to' : path, message };
 }
 
@@ -228,7 +226,7 @@ const duplicateMcpServer = operation({
   effect: 'write',
   isTool: false,
   input: z.strictObject({ ...inputShape, expected_version: versionInput }),
-  output: stored,
+  output: storeResultShape,
   async precheck(context, input) {
     const plan = await planCopy(context, input);
     return precheck(context, plan.config, await getCheckTarget(context, plan, input.secrets));
@@ -240,9 +238,9 @@ const duplicateMcpServer = operation({
     const { server, isUnchanged: isConfigUnchanged } = copy
       ? await changeServer(context, copy, config, expected_version)
       : { server: await createServer(context, config), isUnchanged: false };
-    const named = Object.entries(secrets).filter(([name]) => secretNamePattern.test(name));
+    const namedSecrets = Object.entries(secrets).filter(([name]) => secretNamePattern.test(name));
     const unchangedSecrets: boolean[] = [];
-    for (const [name, value] of named)
+    for (const [name, value] of namedSecrets)
       unchangedSecrets.push((await storeSecret(context, server, name, value)).isUnchanged);
     if (!isConfigUnchanged)
       await setVersionMessage(context.db, server, `Duplicated from ${original.slug}, version ${original.version}`);

@@ -13,7 +13,7 @@ import { maxSecrets } from './secrets.ts';
 const maxChecked = 1000;
 const maxServers = 100;
 
-/** Names that a change of tool URLs does not affect. */
+/** Names of secrets in fields of a configuration, which a change of tool URLs does not affect. */
 const configSecretNames: readonly string[] = Object.values(configSecrets);
 
 const listPendingActions = operation({
@@ -53,11 +53,12 @@ const listPendingActions = operation({
     const yieldIfDue = yieldBetweenRows();
     for (const { id, slug, needs } of servers) {
       await yieldIfDue();
-      const stored = (secrets.get(id) ?? []).filter(({ name }) => !configSecretNames.includes(name));
-      const { missing, moved } = needs ? findUnmetNeeds(needs, stored) : { missing: [], moved: [] };
+      const storedSecrets = (secrets.get(id) ?? []).filter(({ name }) => !configSecretNames.includes(name));
+      const { missing, moved } = needs ? findUnmetNeeds(needs, storedSecrets) : { missing: [], moved: [] };
       const check = checks.get(id);
       const { changed, error } = check ? toImportState(check) : {};
-      const description = error !== undefined ? 'unreadable' : changed ? 'changed' : undefined;
+      const changeState = changed ? 'changed' : undefined;
+      const description = error === undefined ? changeState : 'unreadable';
       actions.push({
         slug,
         missing_secrets: missing.slice(0, maxSecrets),

@@ -50,7 +50,7 @@ export async function storeSecret(
   name: string,
   value: string,
 ): Promise<{ updatedAt: number; isUnchanged: boolean }> {
-  const problem = secretNameProblem(server.config, name);
+  const problem = findNameProblem(server.config, name);
   if (problem !== undefined) throw new AppError('conflict', problem);
   const current = await findSecret(context.db, context.keyring, server, name);
   if (current && matchesStoredSecret(current, server, value))
@@ -62,7 +62,7 @@ export async function storeSecret(
 }
 
 /** Returns why a secret cannot have a name, or undefined if it can. */
-export function secretNameProblem({ variables = {} }: ServerConfig, name: string): string | undefined {
+export function findNameProblem({ variables = {} }: ServerConfig, name: string): string | undefined {
   if (!Object.hasOwn(variables, name)) return undefined;
   return `${name} is a variable of the server, which already defines {{${name}}}; choose another name`;
 }
@@ -86,10 +86,7 @@ async function refuseTooManySecrets({ db }: Context, server: StoredServer): Prom
 /** Number of tools that are searched before yielding to the event loop. */
 const toolsPerChunk = 20;
 
-/**
- * Calls `onUse` for each field of a configuration that refers to secrets: fields for all tools, and fields of the given
- * tools.
- */
+/** Calls `onUse` for each field that refers to secrets: fields for all tools, and fields of the given tools. */
 export async function forEachSecretUse(
   config: ServerConfig,
   tools: readonly Tool[],
@@ -121,7 +118,7 @@ nameSchema('Secret', secretRecord);
 async function findSecretUses(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
   const uses = new Map<string, string[]>();
   await forEachSecretUse(config, config.tools, ({ path, names }, tool) => {
-    // A header is clear without the prefix.
+    // The name of a header is clear without this prefix.
     const place = tool ? `${tool.name}: ${path.replace(/^headers\./, '')}` : path;
     for (const name of names) {
       const places = uses.get(name);
@@ -167,14 +164,14 @@ const deleteSecret = operation({
   output: z.object({ deleted: z.string() }),
   async run(context, { slug, name }) {
     const server = (await findRestorable(context, slug)) ?? (await getServer(context, slug));
-    if (!(await removeSecret(context.db, server, name))) throw await unknownSecret(context, server, name);
+    if (!(await removeSecret(context.db, server, name))) throw await createUnknownSecretError(context, server, name);
     await publishChange(context, server);
     return { deleted: name };
   },
   audit: ({ slug, name }) => ({ target: slug, detail: { name } }),
 });
 
-async function unknownSecret(
+async function createUnknownSecretError(
   { db }: Context,
   server: Pick<StoredServer, 'workspaceId' | 'id'>,
   name: string,

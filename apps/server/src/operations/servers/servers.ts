@@ -60,12 +60,12 @@ import {
   getSlugTakenMessage,
   precheckChange,
   publishChange,
-  type Stored,
-  stored,
+  type StoreResult,
+  storeResultShape,
 } from './store-server.ts';
 import { versionOperations } from './versions.ts';
 
-/** Default quota of servers, so that a list without input returns all of them. */
+/** Maximum number of servers in a list: the default quota, so that a list without input returns all of them. */
 const maxListed = 1000;
 /** Number of servers that are formatted before yielding to the event loop. */
 const serversPerChunk = 250;
@@ -109,7 +109,7 @@ const createMcpServer = operation({
   isTool: true,
   input: serverConfigSchema,
   validatesInput: true,
-  output: stored,
+  output: storeResultShape,
   precheck: (context, input) => precheck(context, input, {}),
   async run(context, input) {
     const server = await createServer(context, input);
@@ -154,30 +154,30 @@ const getMcpServer = operation({
   },
 });
 
-const changeable = serverConfigSchema.shape;
+const configFields = serverConfigSchema.shape;
 
 const changeInput = z.strictObject({
   slug: slugInput,
   expected_version: versionInput,
-  // `messageInput` has the complete rule; repeated here, it would cost every agent tokens.
+  // The complete rule, `messageInput`, is checked later, because its pattern would cost every agent tokens.
   message: z.string().max(200).optional(),
-  name: changeable.name.optional(),
-  description: changeable.description.nullable(),
-  authentication: changeable.authentication.nullable(),
-  credentials: changeable.credentials.nullable(),
-  oauth: changeable.oauth.nullable(),
-  base_url: changeable.base_url.nullable(),
-  headers: changeable.headers.nullable(),
-  forward_headers: changeable.forward_headers.nullable(),
-  variables: changeable.variables.nullable(),
-  tool_mode: changeable.tool_mode.nullable(),
-  max_response_tokens: changeable.max_response_tokens.nullable(),
-  views: changeable.views.nullable(),
-  tools: changeable.tools.optional(),
+  name: configFields.name.optional(),
+  description: configFields.description.nullable(),
+  authentication: configFields.authentication.nullable(),
+  credentials: configFields.credentials.nullable(),
+  oauth: configFields.oauth.nullable(),
+  base_url: configFields.base_url.nullable(),
+  headers: configFields.headers.nullable(),
+  forward_headers: configFields.forward_headers.nullable(),
+  variables: configFields.variables.nullable(),
+  tool_mode: configFields.tool_mode.nullable(),
+  max_response_tokens: configFields.max_response_tokens.nullable(),
+  views: configFields.views.nullable(),
+  tools: configFields.tools.optional(),
 });
 
 /** Fields of a stored configuration that a change removes with null. */
-const removable = Object.entries(changeInput.shape).flatMap(([name, field]) =>
+const removableFields = Object.entries(changeInput.shape).flatMap(([name, field]) =>
   field.safeParse(null).success ? [name] : [],
 );
 
@@ -187,7 +187,7 @@ function mergeChange(
   { slug: _, expected_version: _version, message: _message, ...fields }: RawFields,
 ): RawFields {
   const merged: RawFields = { ...config, ...fields };
-  for (const field of removable) if (merged[field] === null) delete merged[field];
+  for (const field of removableFields) if (merged[field] === null) delete merged[field];
   return merged;
 }
 
@@ -207,7 +207,7 @@ async function changeWithMessage(
   current: StoredServer,
   config: RawFields,
   raw: RawFields,
-): Promise<Stored> {
+): Promise<StoreResult> {
   const message = messageInput.safeParse(raw.message);
   if (!message.success)
     throw invalidInputError([{ path: 'message', message: 'allowed: one line of text, up to 200 characters' }]);
@@ -227,7 +227,7 @@ const updateMcpServer = operation({
   isTool: true,
   input: changeInput,
   validatesInput: true,
-  output: stored,
+  output: storeResultShape,
   async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
     return precheckChange(context, current, mergeChange(current.config, input));
@@ -256,7 +256,7 @@ const replaceMcpServer = operation({
   isTool: false,
   input: serverConfigSchema.extend({ expected_version: versionInput, message: messageInput }),
   validatesInput: true,
-  output: stored,
+  output: storeResultShape,
   async precheck(context, input) {
     return precheckChange(context, await getServer(context, String(input.slug)), toReplacement(input));
   },

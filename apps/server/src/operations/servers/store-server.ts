@@ -68,8 +68,8 @@ export async function createServer(
   return server;
 }
 
-/** A stored server; `isUnchanged` is true if the stored state already matched. */
-export type Stored = { server: StoredServer; isUnchanged: boolean };
+/** Server after it was stored. `isUnchanged` is true if its stored state already matched. */
+export type StoreResult = { server: StoredServer; isUnchanged: boolean };
 
 /**
  * Stores a changed configuration as the next version. An unchanged configuration creates no version.
@@ -80,7 +80,7 @@ export async function changeServer(
   current: StoredServer,
   raw: unknown,
   expectedVersion: number | undefined,
-): Promise<Stored> {
+): Promise<StoreResult> {
   requireVersion(current, expectedVersion);
   const config = await requireValidConfig(context, raw, current);
   if (config.slug !== current.slug) {
@@ -106,11 +106,10 @@ export async function storeConfig(
   config: ServerConfig,
   expectedVersion: number | undefined,
   beforeStoring?: () => Promise<void>,
-): Promise<Stored> {
+): Promise<StoreResult> {
   requireVersion(current, expectedVersion);
   checkToolQuota(context, config.tools.length, current.config.tools.length);
-  const stored = await findSecrets(context.db, current);
-  checkMasks(config, stored);
+  checkMasks(config, await findSecrets(context.db, current));
   const { masked, secrets } = splitSecrets(config);
   const before = JSON.stringify(current.config);
   await yieldAfterLongText(before);
@@ -136,10 +135,7 @@ export async function storeConfig(
   return { server: nextServer, isUnchanged: false };
 }
 
-/**
- * Resets the check of a description if the configuration is now based on another import, as after restoring an older
- * version.
- */
+/** Resets the check of a description if another import is now current, as after restoring an older version. */
 async function resetImportCheck({ db }: Context, before: StoredServer, after: StoredServer): Promise<void> {
   const { imported } = after.config;
   if (imported && imported.id !== before.config.imported?.id)
@@ -181,10 +177,10 @@ export async function precheckChange(
   raw: unknown,
 ): Promise<Precheck | undefined> {
   const secrets = await findSecrets(context.db, current);
-  return precheck(context, raw, { current, stored: secrets.map((secret) => secret.name) });
+  return precheck(context, raw, { current, secrets: secrets.map((secret) => secret.name) });
 }
 
-/** Creates the error for a slug that is not available. For a slug of another workspace it reveals nothing more. */
+/** Creates the error for a slug that is not available. It does not reveal if another workspace uses the slug. */
 async function createSlugTakenError(context: Context, slug: string): Promise<AppError> {
   const message = await getSlugTakenMessage(context, slug);
   return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
@@ -192,11 +188,11 @@ async function createSlugTakenError(context: Context, slug: string): Promise<App
 
 /** Returns why no server can be created with a slug that was used before. */
 export async function getSlugTakenMessage(context: Context, slug: string): Promise<string> {
-  return (await findWorkspaceServer(context, slug))
-    ? `"${slug}" is used by a server of this workspace; change that server with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`
-    : (await findRestorable(context, slug))
-      ? `"${slug}" is the slug of a deleted server; restore that server with restoreMcpServer (${programName} servers restore ${slug}), or choose another slug`
-      : `"${slug}" is taken or was used before; choose another slug`;
+  if (await findWorkspaceServer(context, slug))
+    return `"${slug}" is used by a server of this workspace; change that server with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`;
+  if (await findRestorable(context, slug))
+    return `"${slug}" is the slug of a deleted server; restore that server with restoreMcpServer (${programName} servers restore ${slug}), or choose another slug`;
+  return `"${slug}" is taken or was used before; choose another slug`;
 }
 
 /** Finds a deleted server of the workspace that can be restored. */
@@ -205,36 +201,41 @@ export function findRestorable({ db, actor, now }: Context, slug: string): Retur
 }
 
 export function createVersionConflict(version: number | undefined): AppError {
-  const now = version === undefined ? '' : ` and is at version ${version}`;
-  return new AppError('conflict', `the server was changed in the meantime${now}; read it again and repeat your change`);
+  const state = version === undefined ? '' : ` and is at version ${version}`;
+  return new AppError(
+    'conflict',
+    `the server was changed in the meantime${state}; read it again and repeat your change`,
+  );
 }
 
 /** Checks that each mask stands for a stored value, which is still sent to the same host. @throws AppError invalid */
-export function checkMasks(config: ServerConfig, stored: readonly SecretInfo[]): void {
-  refuseMasks(config, new Set(stored.map((secret) => secret.name)));
-  refuseMovedSecret(config, stored);
+export function checkMasks(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
+  refuseMasks(config, new Set(storedSecrets.map((secret) => secret.name)));
+  refuseMovedSecret(config, storedSecrets);
 }
 
 /** Refuses a mask if no value is stored, because the mask itself would be stored as the secret. */
-function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
+function refuseMasks(config: ServerConfig, storedNames: ReadonlySet<string>): void {
   const refuse = (path: string) => {
     throw invalidInputError([
       { path, message: `"${mask}" stands for a stored value, but none is stored; send the value itself` },
     ]);
   };
-  if (config.oauth?.client_secret === mask && !stored.has(configSecrets.clientSecret)) refuse('oauth.client_secret');
+  if (config.oauth?.client_secret === mask && !storedNames.has(configSecrets.clientSecret))
+    refuse('oauth.client_secret');
   for (const { path, name, value } of sealedFields(config)) {
-    if (value === mask && !stored.has(name)) refuse(path);
+    if (value === mask && !storedNames.has(name)) refuse(path);
   }
 }
 
 /**
  * Requires the client secret when the token endpoint moves, so that no one can redirect a secret that they do not know.
  */
-function refuseMovedSecret(config: ServerConfig, stored: readonly SecretInfo[]): void {
+function refuseMovedSecret(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
   if (config.oauth?.client_secret !== mask) return;
   const { origin } = new URL(config.oauth.token_url);
-  if (stored.some((secret) => secret.name === configSecrets.clientSecret && secret.origins.includes(origin))) return;
+  const secret = storedSecrets.find(({ name }) => name === configSecrets.clientSecret);
+  if (secret?.origins.includes(origin)) return;
   throw invalidInputError([
     { path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' },
   ]);
@@ -257,7 +258,7 @@ export async function sealSecrets(
   });
 }
 
-/** Invalidates a server in the caches of every replica. */
+/** Invalidates a server in the caches of every process. */
 export async function publishChange(context: Context, server: Pick<StoredServer, 'id' | 'slug'>): Promise<void> {
   await recordChange(context.db, context, 'server', server.id);
   await recordChange(context.db, context, 'server', server.slug);
@@ -317,20 +318,20 @@ export function getSecretSteps({ slug }: StoredServer, warnings: readonly Warnin
 }
 
 export const configOutput = z.record(z.string(), z.unknown()).describe('Configuration with masked secrets.');
-export const stored = z.object({
+export const storeResultShape = z.object({
   server: serverRecord,
   url: z.string().describe('URL of the MCP server.'),
   warnings: warningsShape,
   next_steps: z.array(z.string()).max(maxSteps).describe('Steps that a person must still do.'),
   unchanged: unchangedShape,
 });
-nameSchema('StoredServer', stored);
+nameSchema('StoredServer', storeResultShape);
 
 /** Creates the response of every operation that stores a server. */
 export async function createStoredResult(
   context: Context,
-  { server, isUnchanged }: Stored,
-): Promise<z.input<typeof stored>> {
+  { server, isUnchanged }: StoreResult,
+): Promise<z.input<typeof storeResultShape>> {
   const warnings = await getServerWarnings(context, server);
   return {
     server: toServerRecord(server, summarizeConfig(server.config), context),
@@ -342,7 +343,7 @@ export async function createStoredResult(
 }
 
 export function formatStored(verb: string) {
-  return (output: z.input<typeof stored>): string =>
+  return (output: z.input<typeof storeResultShape>): string =>
     [
       `${output.unchanged ? 'Nothing changed in' : verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
       `Access: ${output.server.access}. Tools: ${output.server.tool_count}.`,
@@ -351,7 +352,7 @@ export function formatStored(verb: string) {
     ].join('\n');
 }
 
-export const auditStored = (_input: unknown, output: z.input<typeof stored>) => ({
+export const auditStored = (_input: unknown, output: z.input<typeof storeResultShape>) => ({
   target: output.server.slug,
   detail: {
     version: output.server.version,
@@ -362,8 +363,8 @@ export const auditStored = (_input: unknown, output: z.input<typeof stored>) => 
 });
 
 /**
- * Returns secrets that may not be sent to every origin where the configuration needs them, because they were set before
- * it did. Secrets whose new value is in the configuration are not included.
+ * Returns secrets that were set before the configuration needed them at all of its current origins, so they may not be
+ * sent to the new origins. Excludes secrets whose new value is in the configuration.
  */
 export function findMovedSecrets(secrets: readonly SecretInfo[], config: SecretDestinations): SecretInfo[] {
   const getNeededOrigins = createSecretOriginResolver(config);
@@ -374,10 +375,10 @@ export function findMovedSecrets(secrets: readonly SecretInfo[], config: SecretD
     const isShared = needed === getNeededOrigins('');
     const cached = isShared ? missingByOrigins.get(allowed) : undefined;
     if (cached !== undefined) return cached;
-    const set = new Set(allowed);
-    const missing = needed.some((origin) => !set.has(origin));
-    if (isShared) missingByOrigins.set(allowed, missing);
-    return missing;
+    const allowedOrigins = new Set(allowed);
+    const isMissing = needed.some((origin) => !allowedOrigins.has(origin));
+    if (isShared) missingByOrigins.set(allowed, isMissing);
+    return isMissing;
   };
   const sealed = sealedFields(config).filter(({ value }) => value !== mask);
   const excluded = new Set<string>([...Object.values(configSecrets), ...sealed.map(({ name }) => name)]);

@@ -16,7 +16,7 @@ import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { isUnchanged, limitWarnings, slugInput, toolInput, toServerRecord, versionInput } from '../shapes.ts';
 import { parseExpectedVersion, type RawFields } from './servers.ts';
-import { getMovedSecretWarnings, getSecretSteps, storeConfig, stored } from './store-server.ts';
+import { getMovedSecretWarnings, getSecretSteps, storeConfig, storeResultShape } from './store-server.ts';
 
 /** Input that adds a tool, or changes the tool `before`. */
 type ToolInput = { input: RawFields; before?: Tool | undefined };
@@ -35,10 +35,10 @@ function mergeToolFields(input: RawFields, before: object | undefined): RawField
 }
 
 /**
- * Returns the configuration to check: the server with only the new tool. A change therefore costs the same however many
- * tools there are, and is not refused because of a tool that it does not touch.
+ * Returns the configuration to check: the server with only the new tool. The cost of a change is therefore independent
+ * of the number of tools, and a problem of another tool does not refuse the change.
  */
-function configToCheck({ config }: StoredServer, { input, before }: ToolInput) {
+function toCheckedConfig({ config }: StoredServer, { input, before }: ToolInput) {
   const { tools: _, views: _views, ...serverFields } = config;
   return { ...serverFields, tools: [mergeToolFields(input, before)] };
 }
@@ -60,8 +60,8 @@ async function precheckTool(
   current: StoredServer,
   toolEdit: ToolInput,
 ): Promise<Precheck | undefined> {
-  const stored = await findSecretNames(context, current);
-  return precheck(context, configToCheck(current, toolEdit), { current, stored, isTool: true });
+  const secrets = await findSecretNames(context, current);
+  return precheck(context, toCheckedConfig(current, toolEdit), { current, secrets, isTool: true });
 }
 
 /**
@@ -70,7 +70,7 @@ async function precheckTool(
  */
 export async function requireValidTool(context: Context, current: StoredServer, toolEdit: ToolInput): Promise<Tool> {
   refuseForeignDocument(describeForeignDocument(mergeToolFields(toolEdit.input, toolEdit.before)));
-  const { config, problems, foreignKind } = await checkConfig(context, configToCheck(current, toolEdit), { current });
+  const { config, problems, foreignKind } = await checkConfig(context, toCheckedConfig(current, toolEdit), { current });
   refuseForeignDocument(foreignKind);
   const tool = config?.tools[0];
   if (tool) return tool;
@@ -94,17 +94,17 @@ function refuseTakenName({ config }: StoredServer, name: string, index?: number)
 }
 
 /** Returns the views of a server after one of its tools was renamed, so that they still name that tool. */
-function viewsAfterRename({ config }: StoredServer, before: string, after: string): ServerConfig['views'] {
+function renameInViews({ config }: StoredServer, before: string, after: string): ServerConfig['views'] {
   const { views } = config;
   if (!views || before === after) return views;
-  const renamed = (entry: string | ViewTool) => {
+  const renameEntry = (entry: string | ViewTool) => {
     if (toViewTool(entry).name !== before) return entry;
     return typeof entry === 'string' ? after : { ...entry, name: after };
   };
   return Object.fromEntries(
     Object.entries(views).map(([name, view]) => [
       name,
-      { ...view, ...(view.tools && { tools: view.tools.map(renamed) }) },
+      { ...view, ...(view.tools && { tools: view.tools.map(renameEntry) }) },
     ]),
   );
 }
@@ -140,45 +140,45 @@ async function getChangeWarnings(context: Context, server: StoredServer, tool?: 
   const tokens = await estimateTokensInChunks(server.config);
   const listWarnings = [...findListWarnings(server.config, tokens), ...findViewWarnings(server.config)];
   if (!tool) return listWarnings;
-  const checked = context.precheck?.config?.tools;
+  const checkedTools = context.precheck?.config?.tools;
   const { views: _, ...config } = server.config;
-  const toolOnlyConfig = { ...config, tools: checked?.[0]?.name === tool.name ? checked : [tool] };
+  const toolOnlyConfig = { ...config, tools: checkedTools?.[0]?.name === tool.name ? checkedTools : [tool] };
   const toolWarnings = await getStoredWarnings(context, toolOnlyConfig, await findSecretNames(context, server));
-  return [...toolWarnings.filter(({ path }) => path.startsWith(prefix)).map(toToolPath), ...listWarnings];
+  return [...toolWarnings.filter(({ path }) => path.startsWith(checkedToolPrefix)).map(toToolPath), ...listWarnings];
 }
 
-const prefix = 'tools[0].';
+const checkedToolPrefix = 'tools[0].';
 
 function toToolPath({ path, message }: Warning): Warning {
-  return { path: path.startsWith(prefix) ? path.slice(prefix.length) : path, message };
+  return { path: path.startsWith(checkedToolPrefix) ? path.slice(checkedToolPrefix.length) : path, message };
 }
 
 async function findSecretNames(context: Context, server: StoredServer): Promise<string[]> {
   return (await findSecrets(context.db, server)).map((secret) => secret.name);
 }
 
-const output = stored.extend({ tool: z.string().describe('Name of the tool.') });
-type ToolOutput = z.input<typeof output>;
+const toolResultShape = storeResultShape.extend({ tool: z.string().describe('Name of the tool.') });
+type ToolOutput = z.input<typeof toolResultShape>;
 type Input = { slug: unknown; expected_version?: unknown };
 
 /** Fields of a tool. Each may be absent or, if a tool does not require it, null. */
 const changedFields = Object.fromEntries(
   Object.entries(toolSchema.shape).map(([name, field]) => {
-    const inner = field instanceof z.ZodDefault ? field.unwrap() : field;
+    const withoutDefault = field instanceof z.ZodDefault ? field.unwrap() : field;
     const isRemovable = field.safeParse(undefined).success;
-    const changeable = (isRemovable ? inner.nullable() : inner).optional();
+    const changeable = (isRemovable ? withoutDefault.nullable() : withoutDefault).optional();
     return [name, field.description === undefined ? changeable : changeable.describe(field.description)];
   }),
 );
 
-/** Stores a changed list of tools. `tool` is the added or changed tool, and `was` its previous name. */
+/** Stores a changed list of tools. `tool` is the added or changed tool. */
 async function storeTools(
   context: Context,
   current: StoredServer,
   change: { input: Input; tools: Tool[]; tool?: Tool; name: string; previousName?: string },
 ): Promise<ToolOutput> {
   const { input, tools, tool, name, previousName = name } = change;
-  const views = viewsAfterRename(current, previousName, name);
+  const views = renameInViews(current, previousName, name);
   const config = { ...current.config, ...(views && { views }), tools };
   refuseBrokenViews(config, name);
   if (tool) refuseTooLargeServer(config);
@@ -197,7 +197,7 @@ async function storeTools(
   };
 }
 
-const audit = (_input: unknown, { tool, server }: ToolOutput) => ({
+const auditToolChange = (_input: unknown, { tool, server }: ToolOutput) => ({
   target: server.slug,
   detail: { tool, version: server.version, tools: server.tool_count },
 });
@@ -217,7 +217,7 @@ const addTool = operation({
   isTool: true,
   input: z.strictObject({ slug: slugInput, ...toolSchema.shape, expected_version: versionInput }),
   validatesInput: true,
-  output,
+  output: toolResultShape,
   async precheck(context, input) {
     return precheckTool(context, await getServer(context, String(input.slug)), { input });
   },
@@ -227,7 +227,7 @@ const addTool = operation({
     refuseTakenName(current, tool.name);
     return storeTools(context, current, { input, tools: [...current.config.tools, tool], tool, name: tool.name });
   },
-  audit,
+  audit: auditToolChange,
   toAgentText: formatToolChange('Added'),
 });
 
@@ -241,7 +241,7 @@ const updateTool = operation({
   isTool: true,
   input: z.strictObject({ slug: slugInput, tool: toolInput, ...changedFields, expected_version: versionInput }),
   validatesInput: true,
-  output,
+  output: toolResultShape,
   async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
     const before = current.config.tools[findToolIndex(current, String(input.tool))];
@@ -257,7 +257,7 @@ const updateTool = operation({
   },
   isUnchanged,
   audit: (input, output) => {
-    const entry = audit(input, output);
+    const entry = auditToolChange(input, output);
     return output.tool === input.tool ? entry : { ...entry, detail: { was: input.tool, ...entry.detail } };
   },
   toAgentText: formatToolChange('Changed'),
@@ -272,13 +272,13 @@ const removeTool = operation({
   destructive: true,
   isTool: true,
   input: z.strictObject({ slug: slugInput, tool: toolInput, expected_version: versionInput }),
-  output,
+  output: toolResultShape,
   async run(context, input) {
     const current = await getServer(context, input.slug);
     const index = findToolIndex(current, input.tool);
     return storeTools(context, current, { input, tools: current.config.tools.toSpliced(index, 1), name: input.tool });
   },
-  audit,
+  audit: auditToolChange,
   toAgentText: formatToolChange('Removed'),
 });
 

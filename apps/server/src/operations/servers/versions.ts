@@ -30,7 +30,7 @@ import {
   createStoredResult,
   formatStored,
   precheckChange,
-  stored,
+  storeResultShape,
 } from './store-server.ts';
 
 const versionRecord = z.object({
@@ -71,7 +71,7 @@ const listVersions = operation({
   },
 });
 
-const versionNumber = (description: string) => z.int().min(1).describe(description);
+const describeVersion = (description: string) => z.int().min(1).describe(description);
 
 const compareVersions = operation({
   name: 'compareVersions',
@@ -83,8 +83,8 @@ const compareVersions = operation({
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
-    before: versionNumber('The older version.'),
-    version: versionNumber('The newer version.'),
+    before: describeVersion('The older version.'),
+    version: describeVersion('The newer version.'),
   }),
   output: z.object({ changes: changesShape }),
   async run(context, { slug, before, version }) {
@@ -96,8 +96,8 @@ const compareVersions = operation({
 
 /** @throws AppError notFound */
 async function getVersion({ db }: Pick<Context, 'db'>, server: StoredServer, version: number) {
-  const stored = await findVersion(db, server, version);
-  if (stored) return stored;
+  const storedVersion = await findVersion(db, server, version);
+  if (storedVersion) return storedVersion;
   throw new AppError(
     'notFound',
     `the server has no version ${version}; the current version is ${server.version}, and old versions are deleted when there are too many`,
@@ -112,7 +112,7 @@ const updateVersion = operation({
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
-    version: versionNumber('Version number.'),
+    version: describeVersion('Version number.'),
     message: messageInput.describe('Message to show with the version; absent to remove it.'),
   }),
   output: z.object({ version: z.int(), unchanged: unchangedShape }),
@@ -139,7 +139,7 @@ const restoreVersion = operation({
     version: z.int().min(1).describe('Version to restore.'),
     expected_version: versionInput,
   }),
-  output: stored,
+  output: storeResultShape,
   async precheck(context, { slug, version }) {
     const current = await getServer(context, slug);
     return precheckChange(context, current, (await findVersion(context.db, current, version))?.config);

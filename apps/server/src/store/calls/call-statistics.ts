@@ -94,7 +94,7 @@ async function sumBy<Group extends object>(
   return summed;
 }
 
-const [comma, colon, brace] = [...',:}'].map((character) => character.charCodeAt(0));
+const [comma, colon, brace, zero = 0, nine = 0] = [...',:}09'].map((character) => character.charCodeAt(0));
 
 /** Number of characters that are parsed between yields to the event loop; takes a few milliseconds. */
 const charsPerYield = 500_000;
@@ -109,7 +109,7 @@ async function sumDurationClasses(texts: string): Promise<number[]> {
   for (let index = 0; index < texts.length; index++) {
     if (index % charsPerYield === charsPerYield - 1) await yieldToEventLoop();
     const code = texts.charCodeAt(index);
-    if (code >= 48 && code <= 57) number = number * 10 + code - 48;
+    if (code >= zero && code <= nine) number = number * 10 + code - zero;
     else if (code === colon) [durationClass, number] = [number, 0];
     else if (code === comma || code === brace) {
       durations[durationClass] = (durations[durationClass] ?? 0) + number;
@@ -120,15 +120,15 @@ async function sumDurationClasses(texts: string): Promise<number[]> {
 }
 
 /**
- * Returns the start of the interval of `widthMs`, counted from `origin`. `%` is an integer operation on every engine,
- * `/` is not.
+ * Returns the SQL for the start of an interval of `widthMs`, counted from `origin`. Uses `%`, which is an integer
+ * operation on both engines, unlike `/`.
  */
-function intervalStart(origin: number, widthMs: number): RawBuilder<number> {
+function getIntervalStart(origin: number, widthMs: number): RawBuilder<number> {
   return sql<number>`at - (at - ${sql.lit(origin)}) % ${sql.lit(widthMs)}`;
 }
 
 /** Returns the widest counted period that evenly divides the intervals. */
-function widthFor({ from, until }: CallScope, widthMs: number): number {
+function getCountedWidth({ from, until }: CallScope, widthMs: number): number {
   return [from, widthMs, until].every((value) => value % dayMs === 0) ? dayMs : minuteMs;
 }
 
@@ -139,9 +139,9 @@ export async function countByInterval(
   widthMs: number,
 ): Promise<(CountedCalls & { at: number })[]> {
   const { from, until } = scope;
-  const counts = selectScopeCounts(db, scope, { width: widthFor(scope, widthMs), from, until })
+  const counts = selectScopeCounts(db, scope, { width: getCountedWidth(scope, widthMs), from, until })
     .select(['calls', 'errors', 'durations'])
-    .select(intervalStart(from, widthMs).as('interval'));
+    .select(getIntervalStart(from, widthMs).as('interval'));
   const rows = await sumBy<{ interval: number }>(db, sql`${counts}`, ['interval']);
   return rows.map(({ interval, ...row }) => ({ at: interval, ...row }));
 }
@@ -154,7 +154,7 @@ export async function countByServer(
 ): Promise<(Counts & { slug: string; at: number })[]> {
   const { from, until } = scope;
   const rows = await selectToolCounts(db, scope, { width: minuteMs, from, until })
-    .select(['slug', intervalStart(from, widthMs).as('interval')])
+    .select(['slug', getIntervalStart(from, widthMs).as('interval')])
     .select([sumColumn('calls').as('calls'), sumColumn('errors').as('errors')])
     .groupBy(['slug', 'interval'])
     .execute();
@@ -189,7 +189,7 @@ export async function findCountableStart(
 ): Promise<number> {
   const { from, until, slugs, tool } = scope;
   if (slugs || tool === undefined) return from;
-  const width = widthFor(scope, widthMs);
+  const width = getCountedWidth(scope, widthMs);
   const query = selectToolCounts(db, scope, { width, from, until }).select('at').orderBy('at', 'desc');
   const oldestIncluded = await query.offset(maxCounts).limit(1).executeTakeFirst();
   return oldestIncluded === undefined ? from : from + Math.ceil((oldestIncluded.at + width - from) / widthMs) * widthMs;
@@ -229,8 +229,8 @@ export async function findMostCalled(
   };
 }
 
-type Named = { slug: string; tool: string };
-type Rank = Named & { calls: number };
+/** Tool, or a server if `tool` is empty. */
+type ToolKey = { slug: string; tool: string };
 type Ranking = { ranges: readonly TimeRange[]; limit: number; maxCounts: number };
 
 /** Ranks servers and tools by calls. Also returns the start of the compared period, if it was not the whole period. */
@@ -238,7 +238,7 @@ async function rankByCalls(
   db: Db,
   scope: CallScope,
   { ranges, limit, maxCounts }: Ranking,
-): Promise<{ ranks: Named[]; from: number | undefined }> {
+): Promise<{ ranks: ToolKey[]; from: number | undefined }> {
   const queries: RawBuilder<unknown>[] = [];
   let remaining = maxCounts;
   let from: number | undefined;
@@ -257,9 +257,9 @@ async function rankByCalls(
 }
 
 /** Ranks in the database, because a workspace may have tens of thousands of tools. */
-async function selectTop(db: Db, queries: readonly RawBuilder<unknown>[], limit: number): Promise<Named[]> {
+async function selectTop(db: Db, queries: readonly RawBuilder<unknown>[], limit: number): Promise<ToolKey[]> {
   if (queries.length === 0) return [];
-  const { rows } = await sql<Named>`
+  const { rows } = await sql<ToolKey>`
     with each_tool as (
       select slug, tool, cast(sum(calls) as bigint) as calls
       from (${sql.join(queries, sql` union all `)}) as compared group by slug, tool
@@ -274,8 +274,10 @@ async function selectTop(db: Db, queries: readonly RawBuilder<unknown>[], limit:
   return rows;
 }
 
-function byCalls(a: Rank, b: Rank): number {
-  return b.calls - a.calls || (a.slug < b.slug ? -1 : a.slug > b.slug ? 1 : a.tool < b.tool ? -1 : 1);
+function compareByCalls(a: Ranked, b: Ranked): number {
+  if (a.calls !== b.calls) return b.calls - a.calls;
+  if (a.slug !== b.slug) return a.slug < b.slug ? -1 : 1;
+  return a.tool < b.tool ? -1 : 1;
 }
 
 /** Sums the calls and durations of servers, or of tools. */
@@ -283,7 +285,7 @@ async function countRanked(
   db: Db,
   scope: CallScope,
   ranges: readonly TimeRange[],
-  ranks: readonly Named[],
+  ranks: readonly ToolKey[],
 ): Promise<Ranked[]> {
   if (ranks.length === 0) return [];
   const isByTool = ranks[0]?.tool !== '';
@@ -300,7 +302,7 @@ async function countRanked(
     // Uses one text for both columns. By tool name, SQLite would read the tools of all servers.
     const toolCounts = counts.where(sql<boolean>`slug || ' ' || tool in (${pairs})`);
     const rows: Summed<{ slug: string; tool?: string }>[] = isByTool
-      ? await sumBy<Named>(db, sql`${toolCounts}`, ['slug', 'tool'])
+      ? await sumBy<ToolKey>(db, sql`${toolCounts}`, ['slug', 'tool'])
       : await sumBy<{ slug: string }>(db, sql`${counts}`, ['slug']);
     for (const row of rows) {
       const sum = sums.get(`${row.slug}\n${row.tool ?? ''}`);
@@ -311,5 +313,5 @@ async function countRanked(
       sum.durations = sum.durations.map((previous, index) => previous + (durations[index] ?? 0));
     }
   }
-  return [...sums.values()].sort(byCalls);
+  return [...sums.values()].sort(compareByCalls);
 }

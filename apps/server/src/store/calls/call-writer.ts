@@ -105,16 +105,16 @@ export function toCallCounts(calls: Iterable<CountedCall>): CallCount[] {
   for (const minute of minutes.values()) {
     for (const width of countedWidths) {
       const at = startOfPeriod(minute.at, width);
-      add(getOrAddSum(sumsByKey, { ...minute, width, at }), minute);
-      add(getOrAddSum(sumsByKey, { ...minute, slug: '', tool: '', width, at }), minute);
+      addToSum(getOrAddSum(sumsByKey, { ...minute, width, at }), minute);
+      addToSum(getOrAddSum(sumsByKey, { ...minute, slug: '', tool: '', width, at }), minute);
     }
   }
   const sums = [...sumsByKey].sort(([a], [b]) => (a < b ? -1 : 1));
   return sums.map(([, sum]) => ({ ...sum, durations: formatDurationClasses(sum.durations) }));
 }
 
-const usageKey = ['workspace_id', 'at', 'slug', 'caller'] as const;
-export const usageColumns = [...usageKey, 'calls', 'errors'] as const;
+const usageKeyColumns = ['workspace_id', 'at', 'slug', 'caller'] as const;
+export const usageColumns = [...usageKeyColumns, 'calls', 'errors'] as const;
 export type UsageCount = Tables['usage_counts'];
 
 /** Returns increments for the usage of callers, sorted like the counts. */
@@ -135,7 +135,7 @@ export function toUsageCounts(calls: Iterable<CountedCall>): UsageCount[] {
 /** Returns the statement that adds to the usage counts. `source` supplies rows of `usageColumns`. */
 export function formatAddUsage(source: string): string {
   return `insert into usage_counts (${usageColumns.join(', ')}) ${source}
-    on conflict (${usageKey.join(', ')}) do update set calls = usage_counts.calls + excluded.calls,
+    on conflict (${usageKeyColumns.join(', ')}) do update set calls = usage_counts.calls + excluded.calls,
     errors = usage_counts.errors + excluded.errors`;
 }
 
@@ -169,7 +169,7 @@ function getOrAddSum(sums: Map<string, Sum>, { workspace_id, slug, tool, width, 
   return sum;
 }
 
-function add(sum: Sum, increment: Sum): void {
+function addToSum(sum: Sum, increment: Sum): void {
   sum.calls += increment.calls;
   sum.errors += increment.errors;
   for (const [index, calls] of increment.durations.entries())

@@ -87,9 +87,9 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
   // day.
   const limit = rows.length + capturesPerDelete;
   for (const id of new Set(rows.map(({ serverId }) => serverId)))
-    await trimCaptures(db, { column: 'server_id', id, kept: maxCapturesPerServer }, limit);
+    await trimCaptures(db, { column: 'server_id', id, maxCaptures: maxCapturesPerServer }, limit);
   for (const id of new Set(rows.map(({ workspaceId }) => workspaceId)))
-    await trimCaptures(db, { column: 'workspace_id', id, kept: maxCapturesPerWorkspace }, limit);
+    await trimCaptures(db, { column: 'workspace_id', id, maxCaptures: maxCapturesPerWorkspace }, limit);
 }
 
 /**
@@ -98,7 +98,7 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
  */
 async function trimCaptures(
   db: Db,
-  { column, id, kept }: { column: 'server_id' | 'workspace_id'; id: string; kept: number },
+  { column, id, maxCaptures }: { column: 'server_id' | 'workspace_id'; id: string; maxCaptures: number },
   limit: number,
 ): Promise<void> {
   const surplus = await db
@@ -107,7 +107,7 @@ async function trimCaptures(
     .where(column, '=', id)
     .orderBy('at', 'desc')
     .limit(limit)
-    .offset(kept)
+    .offset(maxCaptures)
     .execute();
   if (surplus.length === 0) return;
   const ids = surplus.map(({ call_id }) => call_id);

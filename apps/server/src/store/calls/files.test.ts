@@ -11,7 +11,7 @@ import {
   findFile,
   findFileChunk,
   insertFileChunk,
-  mostOfFiles,
+  maxStoredFiles,
   pruneFiles,
   reserveFile,
 } from './files.ts';
@@ -81,7 +81,7 @@ for (const engine of engines)
     });
 
     it("limits a workspace's files by bytes, even when two are stored at the same time, and reuses the space of expired ones [agent 4]", async () => {
-      const half = mostOfFiles.bytes / 2;
+      const half = maxStoredFiles.bytes / 2;
       assert.equal(await reserveFileSpace('half', { bytes: half, at: now - minuteMs }), undefined);
       const results = await Promise.all([
         reserveFileSpace('two', { bytes: half }),
@@ -95,7 +95,7 @@ for (const engine of engines)
       assert.equal(await find('more'), undefined);
       assert.equal(await reserveFileSpace('elsewhere', { bytes: half + 1, workspaceId: 'other' }), undefined);
       const later = now + fileRetentionMs + minuteMs + 1;
-      assert.equal(await reserveFileSpace('later', { bytes: mostOfFiles.bytes, at: later }), undefined);
+      assert.equal(await reserveFileSpace('later', { bytes: maxStoredFiles.bytes, at: later }), undefined);
       assert.equal(await find('two', now), undefined);
       assert.ok(await find('elsewhere'));
       await database.records.deleteFrom('files').execute();

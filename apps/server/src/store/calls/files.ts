@@ -20,7 +20,7 @@ export type FileRow = {
 };
 
 /** Maximum number of files, and of their bytes, per workspace. Counts files whose URL is still valid. */
-export const mostOfFiles = { files: 1000, bytes: 100 * 1024 * 1024 };
+export const maxStoredFiles = { files: 1000, bytes: 100 * 1024 * 1024 };
 
 /** Share of a workspace's space that all unverified callers may fill together. */
 const unverifiedShare = 3 / 4;
@@ -32,9 +32,9 @@ export type NoSpace = { scope: 'workspace' | 'address'; freeAt: number };
 const graceMs = 60_000;
 
 /**
- * Stores a file without its bytes. `unverifiedCaller` identifies the address of an unverified caller. Returns undefined, or the
- * reason why there is no space. The row is inserted first and counted with the others, so two processes cannot both
- * take the last space.
+ * Stores a file without its bytes. `unverifiedCaller` identifies the address of an unverified caller. Returns the
+ * reason if there is no space. The row is inserted first and counted with the others, so two processes cannot both take the
+ * last space.
  */
 export async function reserveFile(
   db: Db,
@@ -57,19 +57,14 @@ export async function reserveFile(
       unverified_caller: unverifiedCaller ?? null,
     })
     .execute();
-  const rejection = checkSpace(
-    await countUsedSpace(db, { workspaceId, at, unverifiedCaller }),
-    unverifiedCaller !== undefined,
-  );
+  const used = await countUsedSpace(db, { workspaceId, at, unverifiedCaller });
+  const rejection = checkSpace(used, unverifiedCaller !== undefined);
   if (rejection) await db.deleteFrom('files').where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
   return rejection;
 }
 
-/**
- * Files with a valid URL: of all callers in a workspace, of all unverified callers, and of this unverified caller's
- * address.
- */
-type UsedSpace = { [Group in 'all' | 'unverified' | 'own']: { files: number; bytes: number; oldest: number } };
+/** Files with a valid URL: of all callers in a workspace, of all unverified ones, and of one unverified address. */
+type UsedSpace = { [Group in 'all' | 'unverified' | 'address']: { files: number; bytes: number; oldest: number } };
 
 async function countUsedSpace(
   db: Db,
@@ -78,8 +73,8 @@ async function countUsedSpace(
   const rows = await db
     .selectFrom('files')
     .select(({ fn }) => [
-      sql<'known' | 'own' | 'other'>`case when unverified_caller is null then 'known'
-        when unverified_caller = ${unverifiedCaller} then 'own' else 'other' end`.as('who'),
+      sql<'verified' | 'address' | 'other'>`case when unverified_caller is null then 'verified'
+        when unverified_caller = ${unverifiedCaller} then 'address' else 'other' end`.as('caller_group'),
       fn.countAll<number>().as('files'),
       fn.sum<number>('bytes').as('bytes'),
       fn.min('at').as('oldest'),
@@ -88,28 +83,29 @@ async function countUsedSpace(
     .where('at', '>', at - fileRetentionMs)
     .groupBy(sql`1`)
     .execute();
-  const sumOf = (...groups: readonly (typeof rows)[number]['who'][]) => {
-    const groupRows = rows.filter(({ who }) => groups.includes(who));
+  const sumGroups = (...groups: readonly (typeof rows)[number]['caller_group'][]) => {
+    const groupRows = rows.filter(({ caller_group }) => groups.includes(caller_group));
     return {
       files: groupRows.reduce((sum, { files }) => sum + Number(files), 0),
       bytes: groupRows.reduce((sum, { bytes }) => sum + Number(bytes), 0),
       oldest: Math.min(...groupRows.map(({ oldest }) => Number(oldest))),
     };
   };
-  return { all: sumOf('known', 'own', 'other'), unverified: sumOf('own', 'other'), own: sumOf('own') };
+  const all = sumGroups('verified', 'address', 'other');
+  return { all, unverified: sumGroups('address', 'other'), address: sumGroups('address') };
 }
 
 /**
  * Checks the limits. An unverified caller's address may use at most half of the space that all others leave, so some is
  * always left for the next address.
  */
-function checkSpace({ all, unverified, own }: UsedSpace, isUnverified: boolean): NoSpace | undefined {
+function checkSpace({ all, unverified, address }: UsedSpace, isUnverified: boolean): NoSpace | undefined {
   const exceeds = (isOver: (item: 'files' | 'bytes', limit: number) => boolean) =>
-    isOver('files', mostOfFiles.files) || isOver('bytes', mostOfFiles.bytes);
+    isOver('files', maxStoredFiles.files) || isOver('bytes', maxStoredFiles.bytes);
   if (exceeds((item, limit) => all[item] > limit)) return { scope: 'workspace', freeAt: all.oldest + fileRetentionMs };
   if (!isUnverified) return undefined;
-  if (exceeds((item, limit) => own[item] > (limit - (all[item] - own[item])) / 2))
-    return { scope: 'address', freeAt: own.oldest + fileRetentionMs };
+  if (exceeds((item, limit) => address[item] > (limit - (all[item] - address[item])) / 2))
+    return { scope: 'address', freeAt: address.oldest + fileRetentionMs };
   if (exceeds((item, limit) => unverified[item] > unverifiedShare * limit))
     return { scope: 'address', freeAt: unverified.oldest + fileRetentionMs };
   return undefined;
@@ -144,10 +140,7 @@ export async function insertFileChunk(
     .execute();
 }
 
-/**
- * Finds the file with this digest if its URL is valid at `now`. Takes no workspace, because the URL of a file names
- * none.
- */
+/** Finds a file whose URL is valid at `now`. Takes no workspace, because the URL of a file names none. */
 export async function findFile(db: Db, keyring: Keyring, id: string, now: number): Promise<FileRow | undefined> {
   const row = await db
     .selectFrom('files')

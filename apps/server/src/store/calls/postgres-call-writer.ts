@@ -20,7 +20,7 @@ export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
   return {
     write: (rows) =>
       transact(db, async (transaction) => {
-        const inserted = await insert(transaction, rows);
+        const inserted = await insertCalls(transaction, rows);
         await addCounts(transaction, toCallCounts(inserted));
         await addUsage(transaction, toUsageCounts(inserted));
       }),
@@ -43,7 +43,7 @@ const typedColumns = sql.raw(
 );
 
 /** Inserts calls. Returns the rows that were not stored before. */
-async function insert(db: Db, rows: readonly CallRow[]): Promise<readonly CallRow[]> {
+async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<readonly CallRow[]> {
   const inserted = await sql<{ id: string }>`
     insert into calls (${columns})
     select ${columns} from json_to_recordset(${JSON.stringify(rows)}) as given (${typedColumns})
@@ -57,6 +57,7 @@ async function insert(db: Db, rows: readonly CallRow[]): Promise<readonly CallRo
 const typedCounts = countColumns.map(
   (column) => `${column} ${['workspace_id', 'slug', 'tool', 'durations'].includes(column) ? 'text' : 'bigint'}`,
 );
+// Split at the parameter, because `sql` inserts parameters between raw texts.
 const [beforeCounts, afterCounts] = buildAddCountsSql(
   'postgres',
   `select ${countColumns.join(', ')} from json_to_recordset(?) as given (${typedCounts.join(', ')}) order by workspace_id, width, at, slug, tool`,

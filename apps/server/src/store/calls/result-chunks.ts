@@ -22,7 +22,7 @@ export type ResultChunks = {
 export const maxStored = { rows: 2000, characters: 64_000_000 };
 
 export async function insertResultChunks(db: Db, keyring: Keyring, row: ResultChunks): Promise<void> {
-  const sealed = keyring.seal(row.json, contexts.answerPieces(row.workspaceId, row.id));
+  const sealed = keyring.seal(row.json, contexts.resultChunks(row.workspaceId, row.id));
   await db
     .insertInto('result_chunks')
     .values({
@@ -51,31 +51,31 @@ export async function trimResultChunks(db: Db, workspaceId: string, now: number)
     .orderBy('at', 'desc')
     .limit(2 * maxStored.rows)
     .execute();
-  const continuations = new Map<string, StoredRemainder>();
+  const remainders = new Map<string, StoredRemainder>();
   const rowIds = new Map<string, string[]>();
   const deleted: string[] = [];
-  for (const { id: row, caller, unverified_caller: unverifiedCaller, at, characters } of rows) {
+  for (const { id: rowId, caller, unverified_caller: unverifiedCaller, at, characters } of rows) {
     if (Number(at) <= now - remainderRetentionMs) {
-      deleted.push(row);
+      deleted.push(rowId);
       continue;
     }
-    const [id = row] = row.split('.', 1);
+    // All rows of a result have its ID, followed by a dot and a number.
+    const [id = rowId] = rowId.split('.', 1);
     // A caller has one share across all views of a server.
     const [identity = caller] = caller.split(' ', 1);
-    const tenantKey = unverifiedCaller ?? identity;
-    const continuation = continuations.get(id) ?? {
+    const remainder = remainders.get(id) ?? {
       id,
-      caller: tenantKey,
+      caller: unverifiedCaller ?? identity,
       isUnverified: unverifiedCaller !== null,
       rows: 0,
       characters: 0,
     };
-    continuation.rows++;
-    continuation.characters += Number(characters);
-    continuations.set(id, continuation);
-    rowIds.set(id, [...(rowIds.get(id) ?? []), row]);
+    remainder.rows++;
+    remainder.characters += Number(characters);
+    remainders.set(id, remainder);
+    rowIds.set(id, [...(rowIds.get(id) ?? []), rowId]);
   }
-  for (const { id } of selectEvictedRemainders([...continuations.values()], maxStored))
+  for (const { id } of selectEvictedRemainders([...remainders.values()], maxStored))
     deleted.push(...(rowIds.get(id) ?? []));
   if (deleted.length === 0) return;
   await db.deleteFrom('result_chunks').where('workspace_id', '=', workspaceId).where('id', 'in', deleted).execute();
@@ -101,7 +101,7 @@ export async function findResultChunks(
     .executeTakeFirst();
   if (!row) return undefined;
   return {
-    json: keyring.open(row.sealed_chunks, contexts.answerPieces(workspaceId, id)),
+    json: keyring.open(row.sealed_chunks, contexts.resultChunks(workspaceId, id)),
     chunkCount: Number(row.chunks),
   };
 }

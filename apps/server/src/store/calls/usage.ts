@@ -8,12 +8,13 @@ export type UsageScope = { workspaceId: string; from: number; until: number; slu
 
 type Sum = { calls: number; errors: number };
 
-const calls = sql<number>`cast(sum(calls) as bigint)`;
-const errors = sql<number>`cast(sum(errors) as bigint)`;
+const sumOfCalls = sql<number>`cast(sum(calls) as bigint)`;
+const sumOfErrors = sql<number>`cast(sum(errors) as bigint)`;
 
 function selectUsage(db: Db, { workspaceId, from, until, slugs }: UsageScope) {
   const query = db.selectFrom('usage_counts').where('workspace_id', '=', workspaceId);
   const inPeriod = query.where('at', '>=', from).where('at', '<', until);
+  // No server has the slug -, which makes an empty list valid SQL.
   return slugs ? inPeriod.where('slug', 'in', [...slugs, '-']) : inPeriod;
 }
 
@@ -25,7 +26,7 @@ const toNumbers = <Row extends Sum>(row: Row): Row => ({
 
 export async function findUsageByDay(db: Db, scope: UsageScope): Promise<(Sum & { at: number })[]> {
   const query = selectUsage(db, scope)
-    .select(['at', calls.as('calls'), errors.as('errors')])
+    .select(['at', sumOfCalls.as('calls'), sumOfErrors.as('errors')])
     .groupBy('at');
   return (await query.orderBy('at').execute()).map(toNumbers);
 }
@@ -36,8 +37,8 @@ export async function findUsageByCaller(
   scope: UsageScope,
   limit: number,
 ): Promise<(Sum & { slug: string; caller: string })[]> {
-  const query = selectUsage(db, scope).select(['slug', 'caller', calls.as('calls'), errors.as('errors')]);
-  const ordered = query.groupBy(['slug', 'caller']).orderBy(calls, 'desc').orderBy('slug').orderBy('caller');
+  const query = selectUsage(db, scope).select(['slug', 'caller', sumOfCalls.as('calls'), sumOfErrors.as('errors')]);
+  const ordered = query.groupBy(['slug', 'caller']).orderBy(sumOfCalls, 'desc').orderBy('slug').orderBy('caller');
   return (await ordered.limit(limit).execute()).map(toNumbers);
 }
 

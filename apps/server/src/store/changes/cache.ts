@@ -20,9 +20,7 @@ export type ReadThroughCacheOptions<Value> = {
   getSize?: (value: Value) => number;
   /** Returns the ids whose changes invalidate a value, in addition to its key. */
   getIds: (value: Value) => readonly string[];
-  /**
-   * Returns the owner of a value; see `FairCacheOptions`. A change with the owner's id also invalidates the value.
-   */
+  /** Returns the owner of a value; see `FairCacheOptions`. A change with the owner's id also invalidates the value. */
   getOwner: (value: Value) => string;
 };
 

@@ -4,7 +4,7 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
 /**
- * Follows the changes of this and other replicas by polling the database once a second. No lost message can break it.
+ * Follows the changes of this and other processes by polling the database once a second. No lost message can break it.
  */
 export type ChangeFollower = {
   /** Time until which cached values may be used, in monotonic ms: a minute after the last successful poll. */
@@ -44,6 +44,7 @@ export type FollowOptions = {
   staleMs: number;
 };
 
+/** Time between two polls. */
 const intervalMs = 1000;
 
 export function followChanges(options: FollowOptions): ChangeFollower {
@@ -54,12 +55,12 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   const fresh = { until: Number.NEGATIVE_INFINITY };
   let lastPolledDatabaseTime = time.now();
   let startedAt: number | undefined;
-  let stopped = false;
+  let isStopped = false;
   let isUp = true;
   let workAfterPoll = async () => {};
 
   async function pollOnce(): Promise<void> {
-    if (stopped) return;
+    if (isStopped) return;
     const before = clock();
     startedAt = before;
     try {
@@ -104,7 +105,7 @@ export function followChanges(options: FollowOptions): ChangeFollower {
       workAfterPoll = work;
     },
     async stop() {
-      stopped = true;
+      isStopped = true;
       clearInterval(timer);
       await poll().catch(() => undefined);
     },
@@ -154,7 +155,7 @@ type Engine<Mark> = {
  *   all below it. `pruneChanges` retains the greatest.
  */
 export function createReadChanges(db: Db): ReadChanges {
-  return isPostgres(db) ? createReader(postgres(db)) : createReader(sqlite(db));
+  return isPostgres(db) ? createReader(createPostgresEngine(db)) : createReader(createSqliteEngine(db));
 }
 
 function createReader<Mark>(engine: Engine<Mark>): ReadChanges {
@@ -174,18 +175,18 @@ function toChanges(rows: readonly Row[]): Change[] {
   return rows.flatMap(({ id, kind, ref }) => (id === null ? [] : [{ id, kind, ref }]));
 }
 
-type Snapshot = { text: string /** Start time of the server, as it reports it. */; server: string };
+type Snapshot = { text: string; serverStartedAt: string };
 
-function postgres(db: Db): Engine<Snapshot> {
+function createPostgresEngine(db: Db): Engine<Snapshot> {
   return {
     async read(last) {
-      const { rows } = await sql<Row & { snapshot: string; server: string; at: number }>`
-        select look.*, found.*
+      const { rows } = await sql<Row & { snapshot: string; server_started_at: string; at: number }>`
+        select latest.*, found.*
         from (
           select txid_current_snapshot()::text as snapshot,
-            extract(epoch from pg_postmaster_start_time())::text as server,
+            extract(epoch from pg_postmaster_start_time())::text as server_started_at,
             floor(extract(epoch from clock_timestamp()) * 1000)::bigint as at
-        ) as look
+        ) as latest
         left join (
           select id, kind, ref from changes
           where position >= ${last ? parseSnapshot(last).xmin : null}::bigint
@@ -193,10 +194,11 @@ function postgres(db: Db): Engine<Snapshot> {
             and not txid_visible_in_snapshot(position, ${last?.text ?? null}::txid_snapshot)
           limit ${maxChanges + 1}
         ) as found on true`.execute(db);
-      const { snapshot: text, server, at } = rows[0] as (typeof rows)[number];
-      return { rows: toChanges(rows), mark: { text, server }, at };
+      const { snapshot, server_started_at, at } = rows[0] as (typeof rows)[number];
+      return { rows: toChanges(rows), mark: { text: snapshot, serverStartedAt: server_started_at }, at };
     },
-    follows: (last, mark) => last.server === mark.server && parseSnapshot(mark).xmax >= parseSnapshot(last).xmax,
+    follows: (last, mark) =>
+      last.serverStartedAt === mark.serverStartedAt && parseSnapshot(mark).xmax >= parseSnapshot(last).xmax,
   };
 }
 
@@ -209,12 +211,12 @@ function parseSnapshot({ text }: Snapshot): { xmin: number; xmax: number } {
   return { xmin: xmin as number, xmax: xmax as number };
 }
 
-function sqlite(db: Db): Engine<number> {
+function createSqliteEngine(db: Db): Engine<number> {
   return {
     async read(last) {
       const { rows } = await sql<Row & { last: number | null }>`
-        select look.*, found.*
-        from (select max(position) as last from changes) as look
+        select latest.*, found.*
+        from (select max(position) as last from changes) as latest
         left join (
           select id, kind, ref from changes where position > ${last ?? null} limit ${maxChanges + 1}
         ) as found on true`.execute(db);
@@ -224,11 +226,11 @@ function sqlite(db: Db): Engine<number> {
   };
 }
 
+/** Change of a row. `ref` is its ID, for a server also its slug, and for grants also the ID of their person. */
 export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
 
 /**
- * Records a change, in the transaction of the change itself. Takes no workspace, because replicas follow all of them.
- * `at` determines how long the row is retained.
+ * Records a change, in the transaction of the change itself. Takes no workspace, because processes follow all of them.
  */
 export async function recordChange(db: Db, source: Source, kind: Change['kind'], ref: string): Promise<void> {
   await recordChanges(db, source, kind, [ref]);
@@ -328,7 +330,7 @@ export type DatabaseClock = {
 
 /** @throws any database error */
 export async function startDatabaseClock(db: Db, clocks: ProcessClocks): Promise<DatabaseClock> {
-  return isPostgres(db) ? startServerClock(db, clocks) : machineClock(clocks);
+  return isPostgres(db) ? startServerClock(db, clocks) : createMachineClock(clocks);
 }
 
 /**
@@ -342,13 +344,14 @@ const maxSmoothedStepMs = 24 * 60 * 60_000;
  * clock. When it is set back, time passes at half speed in the running processes until the two agree, so that no
  * expired value becomes valid again.
  */
-function machineClock({ now, clock }: ProcessClocks): DatabaseClock {
+function createMachineClock({ now, clock }: ProcessClocks): DatabaseClock {
   let last = { time: Number.NEGATIVE_INFINITY, at: 0 };
   const time = () => {
     const at = clock();
-    const slowed = last.time + (at - last.at) / 2;
-    const machine = now();
-    last = { time: slowed - machine > maxSmoothedStepMs ? machine : Math.max(machine, slowed), at };
+    const slowedTime = last.time + (at - last.at) / 2;
+    const machineTime = now();
+    const isLargeStep = slowedTime - machineTime > maxSmoothedStepMs;
+    last = { time: isLargeStep ? machineTime : Math.max(machineTime, slowedTime), at };
     return last.time;
   };
   return {

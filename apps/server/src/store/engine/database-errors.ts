@@ -111,9 +111,8 @@ export function toDatabaseError(error: unknown): unknown {
 const unsentMessages = /is not queryable|driver has already been destroyed|database is not open/;
 
 /**
- * Converts the error of a failed COMMIT. If the connection is lost after COMMIT was sent, it is unknown whether the
- * database stored the change. The message therefore does not suggest a retry, and there is no `Retry-After` that would
- * cause one.
+ * Converts the error of a failed COMMIT. If the connection is lost after COMMIT was sent, the database may have stored
+ * the change. The error therefore neither suggests a retry nor has a `Retry-After` that would cause one.
  */
 export function toCommitError(error: unknown): unknown {
   const isOutcomeUnknown =
@@ -144,15 +143,12 @@ export function getErrorReason(error: unknown): string {
   return errors && errors.length > 0 ? [...new Set(errors.map(getErrorMessage))].join('; ') : getErrorMessage(error);
 }
 
-/**
- * Returns an error for the operator that explains why a database could not be opened. `file` is undefined for
- * PostgreSQL.
- */
-export function toOpenError(thrown: unknown, file: string | undefined): unknown {
-  if (thrown instanceof AppError && !(thrown instanceof DatabaseError)) return thrown;
-  const cause = thrown instanceof DatabaseError ? thrown.cause : thrown;
+/** Returns an error that tells the operator why a database could not be opened. `file` is undefined for PostgreSQL. */
+export function toOpenError(error: unknown, file: string | undefined): unknown {
+  if (error instanceof AppError && !(error instanceof DatabaseError)) return error;
+  const cause = error instanceof DatabaseError ? error.cause : error;
   const openMessage = file === undefined ? formatPostgresError(cause) : formatSqliteError(cause, file);
-  return openMessage === undefined ? thrown : new AppError('unavailable', openMessage, { cause });
+  return openMessage === undefined ? error : new AppError('unavailable', openMessage, { cause });
 }
 
 const sqliteOpenMessages: { readonly [kind in DatabaseErrorKind]?: string } = {
@@ -169,8 +165,8 @@ const sqliteOpenMessages: { readonly [kind in DatabaseErrorKind]?: string } = {
 function formatSqliteError(error: unknown, file: string): string | undefined {
   const { code = '' } = error as NodeJS.ErrnoException;
   const isSystemError = /^(EACCES|EPERM|EROFS|ENOTDIR|EEXIST|EISDIR|ENOSPC|ENOENT|ELOOP|ENAMETOOLONG)$/.test(code);
-  const kind = code === 'ENOSPC' ? 'full' : isSystemError ? 'unavailable' : getDatabaseErrorKind(error);
-  const problem = sqliteOpenMessages[kind];
+  const systemKind = code === 'ENOSPC' ? 'full' : 'unavailable';
+  const problem = sqliteOpenMessages[isSystemError ? systemKind : getDatabaseErrorKind(error)];
   return problem && `the database ${file} ${problem} (${getErrorReason(error)})`;
 }
 

@@ -44,10 +44,7 @@ export function closeLastConnection(database: SqliteDatabase, { path, inode }: S
   reader?.close();
 }
 
-/**
- * Opens a read-only connection. While it is open, no other connection deletes the log, and SQLite does not delete it on
- * close.
- */
+/** Opens a read-only connection. While it is open, closing other connections does not delete the log. */
 function openReader(path: string): DatabaseSync | undefined {
   try {
     const reader = new DatabaseSync(path, { readOnly: true });

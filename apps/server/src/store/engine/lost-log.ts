@@ -80,6 +80,7 @@ function rejectDamaged(file: string): void {
   throw new AppError('conflict', `The database ${file} is damaged without its log (${integrity}). Restore a backup.`);
 }
 
+/** Reads the loss repeatedly, until two reads agree. */
 async function findLoss(file: string): Promise<LogLoss | undefined> {
   let loss = readLoss(file);
   while (loss !== undefined) {
@@ -93,14 +94,16 @@ async function findLoss(file: string): Promise<LogLoss | undefined> {
 
 /* Format of a log: https://sqlite.org/fileformat2.html#the_write_ahead_log */
 
+/** Sizes of the header of a log, and of the header of each frame. */
 const headerBytes = 32;
 const frameHeaderBytes = 24;
 /** Magic number at the start of a log. Its lowest bit is set if the checksums use big-endian words. */
-const magic = 0x377f0682;
+const logMagic = 0x377f0682;
 
 /** Open log with a header and at least one frame. */
 type Log = { handle: number; header: Buffer; frameBytes: number };
 
+/** Returns the loss that the log shows now; undefined if it has none. */
 function readLoss(file: string): LogLoss | undefined {
   // A process that closes the database removes the mark first.
   const isMarked = existsSync(getMarkPath(file));
@@ -120,10 +123,10 @@ function readLoss(file: string): LogLoss | undefined {
 function readHeader(handle: number): Log | undefined {
   const header = Buffer.alloc(headerBytes);
   if (readSync(handle, header, 0, headerBytes, 0) < headerBytes) return undefined;
-  const isLog = (header.readUInt32BE(0) & ~1) === magic;
+  const isLog = (header.readUInt32BE(0) & ~1) === logMagic;
   const frameBytes = frameHeaderBytes + header.readUInt32BE(8);
   if (!isLog || fstatSync(handle).size < headerBytes + frameBytes) return undefined;
-  const sum = checksum([0, 0], header.subarray(0, 24), header);
+  const sum = addWords([0, 0], header.subarray(0, 24), header);
   return isEqual(sum, readChecksum(header, 24)) ? { handle, header, frameBytes } : undefined;
 }
 
@@ -144,7 +147,7 @@ function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
     if (readSync(handle, frame, 0, frameBytes, position) < frameBytes) break;
     const isCurrent = frame.compare(header, 16, 24, 8, 16) === 0;
     // Also checked after a damaged frame, whose stored checksum is usually intact.
-    const isIntact = isCurrent && isEqual(frameChecksum(previousChecksum, frame, header), readChecksum(frame, 16));
+    const isIntact = isCurrent && isEqual(addFrame(previousChecksum, frame, header), readChecksum(frame, 16));
     if (!isIntact) damagedFrame ??= number;
     const isCommit = isCurrent && frame.readUInt32BE(4) > 0;
     if (damagedFrame !== undefined) {
@@ -160,22 +163,22 @@ function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
 type Checksum = readonly [number, number];
 
 /** Returns the checksum of the first two words of a frame and of its page, continued from the previous frame. */
-function frameChecksum(previousChecksum: Checksum, frame: Buffer, header: Buffer): Checksum {
-  return checksum(checksum(previousChecksum, frame.subarray(0, 8), header), frame.subarray(frameHeaderBytes), header);
+function addFrame(previousChecksum: Checksum, frame: Buffer, header: Buffer): Checksum {
+  return addWords(addWords(previousChecksum, frame.subarray(0, 8), header), frame.subarray(frameHeaderBytes), header);
 }
 
-function checksum([first, second]: Checksum, bytes: Buffer, header: Buffer): Checksum {
+function addWords([first, second]: Checksum, bytes: Buffer, header: Buffer): Checksum {
   const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const isLittleEndian = header.readUInt32BE(0) === magic;
-  for (let at = 0; at < bytes.length; at += 8) {
-    first = (first + words.getInt32(at, isLittleEndian) + second) | 0;
-    second = (second + words.getInt32(at + 4, isLittleEndian) + first) | 0;
+  const isLittleEndian = header.readUInt32BE(0) === logMagic;
+  for (let offset = 0; offset < bytes.length; offset += 8) {
+    first = (first + words.getInt32(offset, isLittleEndian) + second) | 0;
+    second = (second + words.getInt32(offset + 4, isLittleEndian) + first) | 0;
   }
   return [first, second];
 }
 
-function readChecksum(bytes: Buffer, at: number): Checksum {
-  return [bytes.readInt32BE(at), bytes.readInt32BE(at + 4)];
+function readChecksum(bytes: Buffer, offset: number): Checksum {
+  return [bytes.readInt32BE(offset), bytes.readInt32BE(offset + 4)];
 }
 
 function isEqual(left: Checksum, right: Checksum): boolean {

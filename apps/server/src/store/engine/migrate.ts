@@ -17,7 +17,7 @@ type MigrateOptions = {
 
 type AppliedMigration = Tables['migrations'];
 
-/** Arbitrary number, identical in every replica, so that only one of them migrates at a time. */
+/** Arbitrary number, identical in every process, so that only one of them migrates at a time. */
 const advisoryLock = 7_236_491;
 /** "tool" in ASCII: application id of SQLite files that belong to Toolhost. */
 const applicationId = 0x746f6f6c;

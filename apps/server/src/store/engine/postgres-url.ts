@@ -9,18 +9,18 @@ const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'ver
 /** Default time that a request waits for a connection, in seconds, unless the URL sets it. */
 const defaultConnectSeconds = 2;
 
-const milliseconds = { least: 1000, most: 60_000 };
+const millisecondBounds = { min: 1000, max: 60_000 };
 /** Time limits that the URL may set, with the name and unit that libpq or PostgreSQL uses. */
 const timeouts = {
-  connect_timeout: { least: 1, most: 300, says: 'the time in seconds that a request waits for a connection' },
-  statement_timeout: { ...milliseconds, says: 'the time in milliseconds that a statement may take' },
+  connect_timeout: { min: 1, max: 300, description: 'the time in seconds that a request waits for a connection' },
+  statement_timeout: { ...millisecondBounds, description: 'the time in milliseconds that a statement may take' },
   lock_timeout: {
-    ...milliseconds,
-    says: 'the time in milliseconds that a statement in a transaction waits for a lock',
+    ...millisecondBounds,
+    description: 'the time in milliseconds that a statement in a transaction waits for a lock',
   },
   idle_in_transaction_session_timeout: {
-    ...milliseconds,
-    says: 'the time in milliseconds that this program may be idle within a transaction',
+    ...millisecondBounds,
+    description: 'the time in milliseconds that this program may be idle within a transaction',
   },
 };
 
@@ -78,7 +78,7 @@ function findUrlProblem(url: string): string | undefined {
 }
 
 function findTimeoutProblem(url: string): string | undefined {
-  for (const [name, { least: min, most: max, says: description }] of Object.entries(timeouts)) {
+  for (const [name, { min, max, description }] of Object.entries(timeouts)) {
     const value = parseParameter(url, name);
     if (value !== undefined && !(/^\d{1,5}$/.test(value) && Number(value) >= min && Number(value) <= max))
       return `found ${name}=${value.slice(0, 20)}; allowed: ${min} to ${max}, ${description}`;

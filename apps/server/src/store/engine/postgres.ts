@@ -55,6 +55,7 @@ const maxConnections: { readonly [purpose in PoolPurpose]: number | undefined } 
   migrations: 1,
 };
 
+/** Type OID of bigint columns. */
 const int8 = 20;
 const poolIdleMs = 5000;
 /** Maximum time to wait for a silent server to close connections. */
@@ -66,10 +67,10 @@ const closeTimeoutMs = 1000;
  *
  * Nothing depends on a session, so a pooler such as PgBouncer may run each transaction on another server connection:
  * no startup parameters, no `set`, no named statements, no session locks. The server's limits are set within each
- * transaction. A statement outside a transaction is canceled by this process. `onConnectionLost` reports the loss of an idle
+ * transaction. This process cancels a statement outside a transaction. `onConnectionLost` reports the loss of an idle
  * connection. All pools of a process should share one `renewal`.
  */
-export function postgresDialect(
+export function createPostgresDialect(
   location: PostgresLocation,
   onConnectionLost: (error: Error) => void,
   purpose: PoolPurpose,
@@ -121,10 +122,7 @@ export function postgresDialect(
   });
 }
 
-/**
- * Waits for a connection. The pool's timers also count the time while this process was stopped, so it retries after a
- * stop.
- */
+/** Waits for a connection. Retries after a stop of this process, because the timers of the pool count that time. */
 async function checkOut(pool: pg.Pool): Promise<pg.PoolClient> {
   const deadline = getRunningTimeMs() + (pool.options.connectionTimeoutMillis ?? 0);
   for (;;) {
@@ -197,7 +195,7 @@ class LimitedClient implements PostgresPoolClient {
   /** Undefined means no limit. */
   readonly #silence: SilenceLimits | undefined;
   readonly #renewal: Renewal;
-  #isCancelled = false;
+  #isCanceled = false;
 
   constructor(client: pg.PoolClient, silenceLimits: SilenceLimits | undefined, renewal: Renewal) {
     this.#client = client;
@@ -212,11 +210,11 @@ class LimitedClient implements PostgresPoolClient {
   }
 
   release(discard?: boolean): void {
-    this.#client.release(discard || this.#isCancelled || this.#renewal.isOutdated(this.#client));
+    this.#client.release(discard || this.#isCanceled || this.#renewal.isOutdated(this.#client));
   }
 
   async #run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
-    if (this.#isCancelled)
+    if (this.#isCanceled)
       throw Object.assign(new Error('an earlier statement on this connection was canceled'), { code: queryCanceled });
     const stopWatching = this.#silence === undefined ? undefined : this.#watch(this.#silence);
     try {
@@ -247,11 +245,11 @@ class LimitedClient implements PostgresPoolClient {
         stream.setTimeout(remainingMs);
         return;
       }
-      if (isInTransaction || this.#isCancelled) {
+      if (isInTransaction || this.#isCanceled) {
         stream.destroy();
         return;
       }
-      this.#isCancelled = true;
+      this.#isCanceled = true;
       limitMs = cancelMs;
       silence = { bytesRead, since: now };
       stream.setTimeout(cancelMs);
@@ -318,9 +316,6 @@ export type PostgresLocation = {
   url: string;
   /** Maximum number of connections for the requests of this process. */
   maxConnections: number;
-  /**
-   * Certificate authorities in PEM, one of which must have issued the server's certificate. Setting them also enables
-   * TLS.
-   */
+  /** Authorities in PEM, one of which must have issued the server's certificate. Setting them also enables TLS. */
   authorities: string | undefined;
 };

@@ -70,6 +70,7 @@ type WatchedFiles = {
   onWarning(warning: string): void;
 };
 
+/** Time between two checks of the files. */
 const intervalMs = 1000;
 
 /**

@@ -22,7 +22,7 @@ import { openSqlite, type SqliteFile } from './sqlite-file.ts';
 /**
  * A checkpoint blocks the process while the disk syncs. The thread that writes records runs checkpoints much earlier.
  */
-const options = { synchronous: 'FULL', busyTimeoutMs: 0, checkpointPages: 16_000 } as const;
+const connectionOptions = { synchronous: 'FULL', busyTimeoutMs: 0, checkpointPages: 16_000 } as const;
 /** Maximum time that a statement waits for another process that writes. */
 const queueTimeoutMs = 5000;
 const maxRetryDelayMs = 16;
@@ -31,10 +31,10 @@ const maxRetryDelayMs = 16;
  * Creates the Kysely dialect for Node's SQLite. Other connections of the process share the lock, and are closed
  * before this one.
  */
-export function sqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
+export function createSqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
   const config = {
     async database() {
-      const opened = await openSqlite(file, options);
+      const opened = await openSqlite(file, connectionOptions);
       return { ...opened, close: () => closeLastConnection(opened, file) };
     },
   };
@@ -44,10 +44,7 @@ export function sqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
   });
 }
 
-/**
- * The driver itself serializes the use of its only connection, and frees it while a statement waits for another
- * process.
- */
+/** Lets the driver itself serialize its only connection, and free it while a statement waits for another process. */
 class RetryingAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
@@ -153,6 +150,7 @@ class RetryingConnection implements DatabaseConnection {
   }
 }
 
+/** SQLITE_BUSY. */
 const sqliteBusy = 5;
 
 /** Returns true if another process is writing. The lowest byte is the kind of error, the higher ones are details. */
@@ -166,7 +164,7 @@ function isLockedByOther(error: unknown): boolean {
  * One runs the transactions of operations, which may write megabytes. One reads for reports. A thread starts with its
  * first statement, and accepts text, numbers, and nulls as parameters. The lock is for transactions.
  */
-export function threadedSqliteDialect(file: SqliteFile, access: ThreadAccess, lock?: WriteLock): Dialect {
+export function createThreadDialect(file: SqliteFile, access: ThreadAccess, lock?: WriteLock): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
     createDriver: () => new ThreadDriver({ file, access }, lock),
@@ -222,10 +220,7 @@ class ThreadDriver implements Driver {
 
 type PendingRequest = { resolve: (response: ThreadResponse) => void; reject: (error: unknown) => void };
 
-/**
- * Connection to the thread. It replies in the order of the requests, so a reply belongs to the oldest pending
- * request.
- */
+/** Connection to the thread, which replies in order, so a reply belongs to the oldest pending request. */
 class SqliteThread implements DatabaseConnection {
   isAlive = true;
   #isClosing = false;

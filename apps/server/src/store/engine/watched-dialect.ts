@@ -153,9 +153,9 @@ function reportError(error: unknown, onDatabaseError: OnDatabaseError): unknown 
 }
 
 /**
- * Runs work in a transaction, and retries it if the database ended it in favor of another transaction (SQLSTATE 40001
- * and 40P01), because it has had no effect then. The work must therefore have no effect outside the database.
- * @throws StoreFault, and any error from the work
+ * Runs work in a transaction. If the database ended the transaction in favor of another one (SQLSTATE 40001 and 40P01),
+ * the work is repeated, so it must have no effect outside the database.
+ * @throws DatabaseError, and any error from the work
  */
 export function transact<Result>(
   db: Kysely<Tables>,

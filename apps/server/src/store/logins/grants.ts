@@ -226,7 +226,7 @@ export async function saveRefreshedTokens(
 ): Promise<boolean> {
   const result = await db
     .updateTable('grants')
-    // Another replica may have marked the login as broken after it used the tokens that these tokens replace.
+    // Another process may have marked the login as broken after it used the tokens that these tokens replace.
     .set({ sealed_tokens: sealedTokens, tokens_version: tokensVersion, refreshing_until: null, broken_at: null })
     .where('id', '=', id)
     .where('tokens_version', '=', tokensVersion - 1)
@@ -314,12 +314,10 @@ export async function endServerGrants(
 /** Maximum number of agents that one person has signed in to the management server, per workspace. */
 export const maxAgentsPerPerson = 100;
 
-/**
- * Ends the least recently used grants of a person in a workspace above the maximum, except `kept`. Returns their ids.
- */
+/** Ends the least recently used grants of a person in a workspace above the maximum, except one. Returns their ids. */
 export async function endGrantsOverLimit(
   db: Db,
-  { workspaceId, userId, kept }: { workspaceId: string; userId: string; kept: string },
+  { workspaceId, userId, retainedId }: { workspaceId: string; userId: string; retainedId: string },
   at: number,
 ): Promise<string[]> {
   const rows = await db
@@ -328,7 +326,7 @@ export async function endGrantsOverLimit(
     .where('user_id', '=', userId)
     .where(isInWorkspace(workspaceId))
     .where('revoked_at', 'is', null)
-    .where('id', '!=', kept)
+    .where('id', '!=', retainedId)
     .orderBy(sql`coalesce(last_used_at, created_at)`, 'desc')
     .orderBy('id', 'desc')
     .limit(maxAgentsPerPerson)
@@ -357,10 +355,7 @@ export async function revokePersonGrants(
   return revokeAll(db, grants, at);
 }
 
-/**
- * Uses the same few statements for one grant and for many. Separate statements for each grant would delay all other
- * writes.
- */
+/** Uses the same few statements for one grant and for many, because many statements would delay other writes. */
 async function revokeAll(
   db: Db,
   grants: SelectQueryBuilder<Tables, 'grants', { id: string }>,
@@ -452,10 +447,7 @@ export function getAgreedView(agreement: string): string | undefined {
   return slash < 0 ? undefined : agreement.slice(slash + 1);
 }
 
-/**
- * Returns true if an agreement is valid at a server, or at a view of it. An agreement to the whole server covers each
- * view.
- */
+/** Returns true if an agreement is valid at a server or a view. An agreement to the whole server covers each view. */
 export function isAgreed(
   agreement: string,
   { agreement: hash, view }: { agreement: string; view?: string | undefined },

@@ -4,10 +4,7 @@ import type { Db } from '../db.ts';
 /** Person in a workspace, who may have left it. */
 export type Creator = { workspaceId: string; userId: string };
 
-/**
- * Returns the condition that a person created a row, either directly or with a key from one of the person's key
- * chains.
- */
+/** Returns the condition that a person created a row, directly or with a key from one of their key chains. */
 function isCreatedBy({ workspaceId, userId }: Creator, column = 'created_by') {
   return sql<boolean>`${sql.ref(column)} in (
     with recursive made (id) as (

@@ -46,10 +46,7 @@ export async function moveSession(db: Db, hash: string, workspaceId: string): Pr
   await db.updateTable('sessions').set({ workspace_id: workspaceId }).where('hash', '=', hash).execute();
 }
 
-/**
- * Switches each session that shows a workspace to another workspace of its person: the one that the person chose
- * last.
- */
+/** Switches each session in a workspace to the other workspace that its person chose last. */
 export async function moveSessionsFrom(db: Db, workspaceId: string): Promise<void> {
   const otherWorkspace = db
     .selectFrom('members')

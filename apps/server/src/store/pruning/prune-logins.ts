@@ -29,7 +29,7 @@ const grantBytes: RawBuilder<number> = sql`
 const isActiveLogin: RawBuilder<unknown> = sql`revoked_at is null and coalesce(user_id, '') = ''`;
 
 /**
- * Finds the workspaces whose grants with a condition have more than `most` bytes. Without a row condition or an order
+ * Finds the workspaces whose grants with a condition have more than `maxBytes`. Without a row condition or an order
  * that another index has, SQLite reads the index of the bytes and no rows.
  */
 function selectWorkspacesOver(condition: RawBuilder<unknown>, maxBytes: number): RawBuilder<{ id: string }> {
@@ -72,15 +72,15 @@ async function endGrantsInSteps(
   where: RawBuilder<unknown>,
   { now, pause, onStep }: Pick<LoginEndingOptions, 'now' | 'pause'> & { onStep?(ended: number): void },
 ): Promise<void> {
-  await runInSteps(async (most) => {
+  await runInSteps(async (maxRows) => {
     const { rows } = await sql<{
       id: string;
     }>`select id from grants where ${where} limit ${loginsPerStatement}`.execute(db);
     const ids = rows.map(({ id }) => id);
-    const ended = await endGrants(db, ids, now, most);
+    const ended = await endGrants(db, ids, now, maxRows);
     // With very many tokens, a step ends only some of them, and no login yet.
-    if (ended < most) onStep?.(ended);
-    return rows.length < loginsPerStatement ? ended : most;
+    if (ended < maxRows) onStep?.(ended);
+    return rows.length < loginsPerStatement ? ended : maxRows;
   }, pause);
 }
 
@@ -90,13 +90,13 @@ async function endPurgedServerGrants(db: Db, now: number, pause?: Pause): Promis
     select server_id as id, workspace_id as "workspaceId"
     from (select distinct workspace_id, server_id, slug from grants where revoked_at is null) as grants
     where ${isServerPurged}`.execute(db);
-  for (const server of rows) await runInSteps((most) => endServerGrants(db, server, now, most), pause);
+  for (const server of rows) await runInSteps((maxRows) => endServerGrants(db, server, now, maxRows), pause);
 }
 
 const lastUsedSql = sql`coalesce(last_used_at, created_at)`;
 
 /**
- * Ends grants of workspaces whose grants have more than `most` bytes together. Starts at the servers with the most
+ * Ends grants of workspaces whose grants have more than `maxBytes` together. Starts at the servers with the most
  * bytes, with the least recently used grants, so that many logins at one server end none at another. Excludes grants
  * for management: they contain no provider token, and their number per person is limited separately.
  */
@@ -144,7 +144,7 @@ type GrantPosition = { at: number; id: string };
 
 /**
  * Returns the first grant over the limit, among the grants with a condition, if the latest by `at` are retained up to
- * `most` bytes.
+ * `maxBytes`.
  */
 async function findFirstOver(
   db: Db,
@@ -159,7 +159,7 @@ async function findFirstOver(
   return rows[0];
 }
 
-/** Deletes grants that ended before `before`, and, per workspace, the earliest ended grants above `most` bytes. */
+/** Deletes grants that ended before `before`, and, per workspace, the earliest ended grants above `maxBytes`. */
 export async function pruneEndedGrants(db: Db, before: number, maxBytes: number, pause?: Pause): Promise<void> {
   const deleteEnded = (condition: RawBuilder<unknown>) => {
     const where = sql`${condition} and not exists (select 1 from tokens where grant_id = grants.id)

@@ -25,7 +25,7 @@ export async function pruneKeys(db: Db, before: number, pause?: Pause): Promise<
     await deleteInSteps(db, { table: 'api_keys', key: ['id'], where: sql`${ended} and not ${hasCreatedRows}` }, pause);
 }
 
-/** Deletes the revoked and expired keys of each workspace beyond the `most` newest, with the same exception. */
+/** Deletes ended keys of each workspace beyond the newest `limit`, except keys that created stored rows. */
 export async function pruneKeysOverLimit(db: Db, now: number, limit: number, pause?: Pause): Promise<void> {
   const hasEnded = sql`(revoked_at is not null or expires_at <= ${now})`;
   const { rows: overLimit } = await sql<{ id: string }>`select workspace_id as id from api_keys where ${hasEnded}
@@ -47,18 +47,15 @@ export async function pruneInvitations(db: Db, before: number, pause?: Pause): P
   await deleteInSteps(db, { table: 'invitations', key: ['workspace_id', 'email'], where }, pause);
 }
 
-/**
- * Tables whose rows prevent the deletion of an empty workspace: objects that people created in it, and records of
- * activity.
- */
-const contents = ['servers', 'api_keys', 'models', 'invitations', 'grants', 'audit_events', 'calls'] as const;
+/** Tables whose rows prevent the deletion of an empty workspace: created objects, and records of activity. */
+const contentTables = ['servers', 'api_keys', 'models', 'invitations', 'grants', 'audit_events', 'calls'] as const;
 
 /**
  * Deletes empty workspaces whose members were last seen before `before`, and people who were last seen before it and
  * are in no workspace. A workspace without members belongs to the operator, and is retained.
  */
 export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pause): Promise<void> {
-  await runInSteps(async (most) => deleteEmptyWorkspaces(db, before, most), pause);
+  await runInSteps((maxRows) => deleteEmptyWorkspaces(db, before, maxRows), pause);
   await pruneDeletedWorkspaces(db, before, pause);
   const where = sql`last_seen_at < ${before}
     and not exists (select 1 from members where user_id = users.id)
@@ -66,10 +63,7 @@ export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pa
   await deleteInSteps(db, { table: 'users', key: ['id'], where }, pause);
 }
 
-/**
- * Deletes the remains of a deleted workspace: long rows immediately, and the workspace itself when nothing of it is
- * left.
- */
+/** Deletes the remains of a deleted workspace: long rows immediately, and its own row when nothing else is left. */
 async function pruneDeletedWorkspaces(db: Db, before: number, pause?: Pause): Promise<void> {
   const isDeleted = sql`workspace_id in (select id from workspaces where deleted_at is not null)`;
   await deleteInSteps(
@@ -78,7 +72,7 @@ async function pruneDeletedWorkspaces(db: Db, before: number, pause?: Pause): Pr
     pause,
   );
   await deleteInSteps(db, { table: 'imports', key: ['id'], where: isDeleted, maxRows: 50 }, pause);
-  const remainingTables = [...contents, 'call_counts', 'usage_counts', 'notifications'] as const;
+  const remainingTables = [...contentTables, 'call_counts', 'usage_counts', 'notifications'] as const;
   const isEmptied = remainingTables.map(
     (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
   );
@@ -87,7 +81,7 @@ async function pruneDeletedWorkspaces(db: Db, before: number, pause?: Pause): Pr
 }
 
 async function deleteEmptyWorkspaces(db: Kysely<Tables>, before: number, maxRows: number): Promise<number> {
-  const isEmpty = contents.map(
+  const isEmpty = contentTables.map(
     (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
   );
   const members = sql`from members join users on users.id = members.user_id where members.workspace_id = workspaces.id`;

@@ -18,11 +18,9 @@ import {
 /** Master key that this database knows. */
 export type KnownMasterKey = Selectable<Tables['master_keys']>;
 
-/**
- * Arbitrary number, identical in every replica, so that only one of them at a time checks its keys against the
- * database.
- */
+/** Arbitrary number, identical in every process, so that only one at a time checks its keys against the database. */
 const advisoryLock = 7_236_492;
+/** Text that each known key has sealed, so that the database recognizes the key later. */
 const canaryText = 'toolhost';
 
 export async function listKnownKeys(db: Db): Promise<KnownMasterKey[]> {
@@ -87,8 +85,8 @@ export async function retireKeys(db: Db, ids: readonly string[], at: number): Pr
   await db.updateTable('master_keys').set({ retired_at: at }).where('id', 'in', ids).execute();
 }
 
-/** Returns the MAC keys of keys that left the keyring, if the keyring can open them. */
-export function retiredMacKeys(knownKeys: readonly KnownMasterKey[], keyring: Keyring): Buffer[] {
+/** Returns the MAC keys of master keys that left the keyring, if the keyring can open them. */
+export function openRetiredMacKeys(knownKeys: readonly KnownMasterKey[], keyring: Keyring): Buffer[] {
   const retired = knownKeys.filter(({ id }) => !keyring.keyIds.includes(id));
   return retired.flatMap(({ id, sealed_mac_key }) => {
     try {
@@ -104,7 +102,8 @@ function canaryContext(id: string): string {
   return `master_keys|canary|${id}`;
 }
 
-// No query here takes a workspace, because the whole service has one master key.
+/** Returns the SQL for the key ID in a sealed value, which follows `v1.`. */
+export const getKeyIdColumn = (column: string) => sql<string>`substr(${sql.ref(column)}, 4, 8)`;
 
 /** Number of values in a table that are sealed with a key. */
 export type KeyUse = { table: string; keyId: string; rows: number };
@@ -113,7 +112,7 @@ export type KeyUse = { table: string; keyId: string; rows: number };
 export async function countSealed(db: Db): Promise<KeyUse[]> {
   const uses: KeyUse[] = [];
   for (const { table, column } of sealedColumns) {
-    const keyId = sql<string>`substr(${sql.ref(column)}, 4, 8)`;
+    const keyId = getKeyIdColumn(column);
     const { rows } = await sql<{ key_id: string; rows: number }>`
       select ${keyId} as key_id, count(*) as rows from ${sql.table(table)} where ${sql.ref(column)} <> '' group by 1`.execute(
       db,
@@ -129,7 +128,7 @@ export async function findUnreadableSecrets(
   keyIds: readonly string[],
   limit: number,
 ): Promise<{ slug: string; name: string; keyId: string; workspaceId: string; serverId: string }[]> {
-  const keyId = sql<string>`substr(secrets.sealed_value, 4, 8)`;
+  const keyId = getKeyIdColumn('secrets.sealed_value');
   return db
     .selectFrom('secrets')
     .innerJoin('servers', 'servers.id', 'secrets.server_id')

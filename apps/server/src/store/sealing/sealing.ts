@@ -36,7 +36,7 @@ export type Keyring = {
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** Format of `ringKey(…).id`. */
+/** Format of a key ID: eight hexadecimal digits. */
 const keyIdPattern = /^[0-9a-f]{8}$/;
 
 type DerivedKey = { id: string; key: Buffer; macKey: Buffer };
@@ -109,8 +109,8 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
 /** Returns the id of the key that a sealed value names, if the keyring does not have it. */
 function findMissingKey(keys: readonly DerivedKey[], sealed: string): string | undefined {
   const [version, id = ''] = sealed.split('.', 2);
-  const namesKey = version === 'v1' && keyIdPattern.test(id);
-  return namesKey && keys.every((key) => key.id !== id) ? id : undefined;
+  const hasKeyId = version === 'v1' && keyIdPattern.test(id);
+  return hasKeyId && keys.every((key) => key.id !== id) ? id : undefined;
 }
 
 /** Returns undefined if no key opens the value. */
@@ -147,7 +147,7 @@ export const contexts = {
   webhook: (workspaceId: string, id: string) => `webhooks|sealed_target|${workspaceId}|${id}`,
   modelKey: (workspaceId: string, name: string) => `models|sealed_key|${workspaceId}|${name}`,
   capture: (workspaceId: string, callId: string) => `captures|sealed_document|${workspaceId}|${callId}`,
-  answerPieces: (workspaceId: string, id: string) => `result_chunks|sealed_chunks|${workspaceId}|${id}`,
+  resultChunks: (workspaceId: string, id: string) => `result_chunks|sealed_chunks|${workspaceId}|${id}`,
   file: (workspaceId: string, id: string) => `files|sealed_head|${workspaceId}|${id}`,
   fileChunk: (workspaceId: string, id: string, number: number | string) =>
     `file_chunks|sealed_chunk|${workspaceId}|${id}|${number}`,

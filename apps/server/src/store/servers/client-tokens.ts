@@ -134,16 +134,16 @@ export async function saveClientToken(
 export async function saveClientTokenFailure(
   db: Db,
   key: ClientTokenKey,
-  failed: { at: number; retryAt: number; failure: string },
+  attempt: { at: number; retryAt: number; failure: string },
 ): Promise<void> {
   await updateRow(db, key)
     .set({
       version: sql<number>`version + 1`,
       requesting_until: null,
-      retry_at: failed.retryAt,
+      retry_at: attempt.retryAt,
       failures: sql<number>`failures + 1`,
-      failure: failed.failure,
-      updated_at: failed.at,
+      failure: attempt.failure,
+      updated_at: attempt.at,
     })
     .execute();
 }

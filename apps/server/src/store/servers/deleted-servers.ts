@@ -68,8 +68,8 @@ export async function findDeleted(
   { workspaceId, slug }: { workspaceId: string; slug: string },
   since: number,
 ): Promise<(ServerKey & { slug: string }) | undefined> {
-  const rows = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
-  const row = await rows.where('deleted_at', '>', since).where(isRestorable).executeTakeFirst();
+  const query = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
+  const row = await query.where('deleted_at', '>', since).where(isRestorable).executeTakeFirst();
   return row && { id: row.id, workspaceId, slug };
 }
 
@@ -173,8 +173,8 @@ export async function purgeServer(db: Db, server: ServerKey, at: number): Promis
   for (const table of ownedTables) await deleteRows(db, table, server).execute();
   await endServerGrants(db, server, at, purgedImmediately.grants);
   await deleteServerCaptures(db, server, purgedImmediately.captures);
-  const row = db.updateTable('servers').set(tombstone).where('workspace_id', '=', server.workspaceId);
-  await row.where('id', '=', server.id).where('deleted_at', 'is not', null).execute();
+  const update = db.updateTable('servers').set(tombstone).where('workspace_id', '=', server.workspaceId);
+  await update.where('id', '=', server.id).where('deleted_at', 'is not', null).execute();
 }
 
 /**
@@ -192,8 +192,8 @@ export async function pruneDeletedServers(db: Db, before: number, now: number, p
 
 /** Releases the slug of a deleted server for reuse, in a temporary database. */
 export async function releaseSlug(db: Db, workspaceId: string, slug: string, now: number): Promise<void> {
-  const rows = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
-  const row = await rows.where('deleted_at', 'is not', null).executeTakeFirst();
+  const query = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
+  const row = await query.where('deleted_at', 'is not', null).executeTakeFirst();
   if (!row) return;
   await purgeServer(db, { workspaceId, id: row.id }, now);
   await db.deleteFrom('servers').where('workspace_id', '=', workspaceId).where('id', '=', row.id).execute();

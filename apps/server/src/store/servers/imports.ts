@@ -17,11 +17,10 @@ export type StoredImport = {
   generated: string;
 };
 
-/**
- * Number of imports that are stored per server. An older version of the server may reference an import that no longer
- * exists.
- */
+/** Number of stored imports per server. An older version may reference an import that no longer exists. */
 export const maxImports = 5;
+/** Maximum number of older imports that one insertion deletes. Usually there is one. */
+const maxDeletedImports = 100;
 
 /** Stores an import and deletes the server's imports beyond the newest `maxImports`. */
 export async function insertImport(db: Db, row: StoredImport): Promise<void> {
@@ -44,7 +43,7 @@ export async function insertImport(db: Db, row: StoredImport): Promise<void> {
     .where('id', '<>', id)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
-    .limit(100)
+    .limit(maxDeletedImports)
     .offset(maxImports - 1)
     .execute();
   const ids = surplus.map((importRow) => importRow.id);
@@ -145,7 +144,7 @@ function toCheck(row: Row): ImportCheck {
   };
 }
 
-function resultColumns({ importId, checkedAt, documentHash, validators, counts, failures, error }: CheckResult) {
+function toResultColumns({ importId, checkedAt, documentHash, validators, counts, failures, error }: CheckResult) {
   return {
     import_id: importId ?? null,
     checked_at: checkedAt ?? null,
@@ -159,7 +158,7 @@ function resultColumns({ importId, checkedAt, documentHash, validators, counts, 
 
 /** Starts a new check history after an import. Retains the setting for watching the description. */
 export async function resetCheck(db: Db, server: Server, result: CheckResult): Promise<void> {
-  const columns = resultColumns(result);
+  const columns = toResultColumns(result);
   await db
     .insertInto('import_checks')
     .values({ server_id: server.id, workspace_id: server.workspaceId, watch: 'never', due_at: null, ...columns })
@@ -171,7 +170,7 @@ export async function resetCheck(db: Db, server: Server, result: CheckResult): P
 export async function saveCheck(db: Db, server: Server, result: CheckResult): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('import_checks')
-    .set(resultColumns(result))
+    .set(toResultColumns(result))
     .where('server_id', '=', server.id)
     .where('workspace_id', '=', server.workspaceId)
     .where('import_id', '=', result.importId ?? '')

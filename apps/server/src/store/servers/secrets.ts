@@ -63,10 +63,10 @@ export async function findSecretsByServer(
   serverIds: readonly string[],
 ): Promise<Map<string, Pick<SecretInfo, 'name' | 'origins'>[]>> {
   if (serverIds.length === 0) return new Map();
-  const isFirstOfList = sql`row_number() over (partition by server_id, origins order by name) = 1`;
+  const isFirst = sql`row_number() over (partition by server_id, origins order by name) = 1`;
   const rows = await db
     .selectFrom('secrets')
-    .select(['server_id', 'name', sql<string | null>`case when ${isFirstOfList} then origins end`.as('list')])
+    .select(['server_id', 'name', sql<string | null>`case when ${isFirst} then origins end`.as('originsText')])
     .where('server_id', 'in', serverIds)
     .where(isInWorkspace(workspaceId))
     .orderBy('server_id')
@@ -76,7 +76,7 @@ export async function findSecretsByServer(
   const secretsByServer = new Map<string, { name: string; origins: string[] }[]>();
   const yieldAfterRow = yieldBetweenRows();
   let origins: string[] = [];
-  for (const { server_id, name, list: originsText } of rows) {
+  for (const { server_id, name, originsText } of rows) {
     await yieldAfterRow();
     if (originsText !== null) origins = JSON.parse(originsText) as string[];
     const secrets = secretsByServer.get(server_id) ?? [];

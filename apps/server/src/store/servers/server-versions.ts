@@ -23,8 +23,8 @@ type NewVersion = ServerKey & { version: number; config: string; createdBy: stri
 export const maxVersionBytes = 20_000_000;
 
 /**
- * Stores a version and deletes those beyond the newest `maxVersions` (0 means no limit). Returns the bytes of the retained
- * versions.
+ * Stores a version and deletes those beyond the newest `maxVersions` (0 means no limit). Returns the bytes of the
+ * retained versions.
  */
 export async function insertVersion(db: Db, version: NewVersion, maxVersions: number): Promise<number> {
   const { id, workspaceId, createdBy, createdAt, ...fields } = version;

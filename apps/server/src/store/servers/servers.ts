@@ -61,10 +61,7 @@ function toServerWithoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'c
   };
 }
 
-/**
- * Stores a new server and its first version. Returns false and stores nothing if the slug was ever used, in any
- * workspace.
- */
+/** Stores a new server and its first version. Returns false and stores nothing if any workspace ever used the slug. */
 export async function insertServer(db: Db, server: StoredServer): Promise<boolean> {
   const { id, workspaceId, slug, name, version, createdBy, createdAt, updatedAt } = server;
   const config = JSON.stringify(server.config);
@@ -259,12 +256,10 @@ export async function findNeighboringSlugs(db: Db, workspaceId: string, slug: st
   return [...before, ...after].map((row) => row.slug);
 }
 
+/** Maximum number of slugs in each direction. */
 const maxNeighbors = 250;
 
-/**
- * Returns true if a slug was ever used, in any workspace. Takes no workspace, because slugs are unique in the whole
- * service.
- */
+/** Returns true if any workspace ever used a slug. Takes no workspace, because slugs are unique in the service. */
 export async function isSlugTaken(db: Db, slug: string): Promise<boolean> {
   return (await db.selectFrom('servers').select('id').where('slug', '=', slug).executeTakeFirst()) !== undefined;
 }
