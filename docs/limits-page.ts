@@ -24,7 +24,12 @@ import { loginRequestsPerMinute } from '../apps/server/src/app/web.ts';
 import { defaultMaxNetworks, maxFailures } from '../apps/server/src/edge/address-limit.ts';
 import { maxPipelined } from '../apps/server/src/edge/client-connections.ts';
 import { deadlineBytes, overLimitMs } from '../apps/server/src/edge/unread-responses.ts';
-import { chargedBytes, chargedLength, maxQueries, maxQueriesPerAddress } from '../apps/server/src/edge/unverified-callers.ts';
+import {
+  chargedBytes,
+  chargedLength,
+  maxQueries,
+  maxQueriesPerAddress,
+} from '../apps/server/src/edge/unverified-callers.ts';
 import { maxRefusedRecords, maxWaitingRecords } from '../apps/server/src/gateway/call/call-log.ts';
 import { maxRedirects } from '../apps/server/src/gateway/call/follow-redirects.ts';
 import { verifiedTtlMs } from '../apps/server/src/gateway/callers/caller.ts';
@@ -33,8 +38,18 @@ import { maxCaptureBytes } from '../apps/server/src/gateway/captures/fit-capture
 import { maxPassedFiles } from '../apps/server/src/gateway/files/argument-files.ts';
 import { maxDownloads } from '../apps/server/src/gateway/files/file-listener.ts';
 import { defaultLimitBytes } from '../apps/server/src/gateway/hosted/hosted-server.ts';
-import { largeServerLimits, maxCachedServers, maxCompiledCharacters } from '../apps/server/src/gateway/hosted/hosted-servers.ts';
-import { circuitOpenMs, circuitWindowMs, maxCircuits, minFailures } from '../apps/server/src/gateway/limits/circuit-breakers.ts';
+import {
+  largeServerLimits,
+  maxCachedServers,
+  maxCompiledCharacters,
+} from '../apps/server/src/gateway/hosted/hosted-servers.ts';
+import { maxToolListBytes } from '../apps/server/src/gateway/hosted/server-variants.ts';
+import {
+  circuitOpenMs,
+  circuitWindowMs,
+  maxCircuits,
+  minFailures,
+} from '../apps/server/src/gateway/limits/circuit-breakers.ts';
 import { maxQueueLength } from '../apps/server/src/gateway/limits/limiter-registry.ts';
 import { burstMs, defaultCapacity, shedAboveMs } from '../apps/server/src/gateway/limits/limits.ts';
 import { maxEventLength } from '../apps/server/src/gateway/models/event-stream.ts';
@@ -52,13 +67,26 @@ import { maxCreated } from '../apps/server/src/operations/people/add-workspace.t
 import { maxWorkspaces } from '../apps/server/src/operations/people/workspaces.ts';
 import { maxMessages } from '../apps/server/src/operations/playground/ask-model.ts';
 import { maxModels } from '../apps/server/src/operations/playground/models.ts';
-import { maxConcurrentModels, maxConcurrentOperations, reportQueue } from '../apps/server/src/operations/quotas/concurrency-limiters.ts';
+import {
+  maxConcurrentModels,
+  maxConcurrentOperations,
+  reportQueue,
+} from '../apps/server/src/operations/quotas/concurrency-limiters.ts';
 import { maxSecrets } from '../apps/server/src/operations/servers/secrets.ts';
 import { defaultRuntimeOptions, maxClientConnections, shutdownTimeoutMs } from '../apps/server/src/process/start.ts';
-import { quotaNames, quotaKinds } from '../apps/server/src/quotas.ts';
+import { quotaKinds, quotaNames } from '../apps/server/src/quotas.ts';
 import { maxCachedKeys, maxKeyChainLength } from '../apps/server/src/store/api-keys.ts';
-import { maxDetailCharsPerDay, maxDetailLength, maxLoginEventsPerDay, maxUnmeteredDetailLength } from '../apps/server/src/store/audit-events.ts';
-import { captureRetentionMs, maxCapturesPerServer, maxCapturesPerWorkspace } from '../apps/server/src/store/calls/captures.ts';
+import {
+  maxDetailCharsPerDay,
+  maxDetailLength,
+  maxLoginEventsPerDay,
+  maxUnmeteredDetailLength,
+} from '../apps/server/src/store/audit-events.ts';
+import {
+  captureRetentionMs,
+  maxCapturesPerServer,
+  maxCapturesPerWorkspace,
+} from '../apps/server/src/store/calls/captures.ts';
 import { maxStoredFiles } from '../apps/server/src/store/calls/files.ts';
 import { maxStored } from '../apps/server/src/store/calls/result-chunks.ts';
 import { maxAgentsPerPerson, maxLoginBytesPerMinute } from '../apps/server/src/store/logins/grants.ts';
@@ -72,8 +100,13 @@ import { maxVersionBytes } from '../apps/server/src/store/servers/server-version
 import { variables } from '../apps/server/src/variables.ts';
 import { documentLimits } from '../packages/openapi-to-tools/src/document/parse-document.ts';
 import { maxOperations } from '../packages/openapi-to-tools/src/read-description.ts';
-import { firstKeepAliveMs, keepAliveMs, maxIdlePerTenant, maxPerPool, maxUpstreamConnections } from '../packages/safe-http/src/connections.ts';
-import { maxToolListBytes } from '../apps/server/src/gateway/hosted/server-variants.ts';
+import {
+  firstKeepAliveMs,
+  keepAliveMs,
+  maxIdlePerTenant,
+  maxPerPool,
+  maxUpstreamConnections,
+} from '../packages/safe-http/src/connections.ts';
 
 /** Limited resource, its limit, and the source file that defines it. */
 type Limit = [what: string, bound: string, where: string];

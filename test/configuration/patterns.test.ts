@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { parsePattern } from '@toolhost/json-schema/pattern-syntax';
 import { StepBudget } from '@toolhost/json-schema/step-budget';
 import fc from 'fast-check';
-import { patternTest } from '../../packages/json-schema/src/pattern-match.ts';
+import { createPatternMatcher } from '../../packages/json-schema/src/pattern-match.ts';
 import { getRunCount } from '../sets.ts';
 import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -14,7 +14,7 @@ import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblem
 /** Returns true if our engine finds the pattern in the text, and undefined for a pattern that it rejects. */
 function findsPattern(source: string, text: string): boolean | undefined {
   const parsed = parsePattern(source);
-  return 'fault' in parsed ? undefined : patternTest(source)(text, new StepBudget(1e9));
+  return 'fault' in parsed ? undefined : createPatternMatcher(source)(text, new StepBudget(1e9));
 }
 
 /**
@@ -108,7 +108,7 @@ describe('patterns', () => {
           stepCount += count;
         }
       })(0);
-      patternTest(source)(sampleText, countingBudget);
+      createPatternMatcher(source)(sampleText, countingBudget);
       return stepCount;
     };
     for (const source of [

@@ -151,8 +151,8 @@ export function toOAuthErrorCode({ kind }: AppError): OAuthErrorCode {
 }
 
 /**
- * An error of the OAuth proxy. `message` is for the client and the person; `detail` goes only to the log. `providerMessage` is the
- * provider's own error text, redacted, for the person, the log, and the audit.
+ * An error of the OAuth proxy. `message` is for the client and the person; `detail` goes only to the log.
+ * `providerMessage` is the provider's own error text, redacted, for the person, the log, and the audit.
  */
 export class OAuthError extends Error {
   readonly code: OAuthErrorCode;

@@ -24,16 +24,16 @@ export function findBracesInUrl(url: string, declared: ReadonlySet<string>): str
       `\`${token}\` is not allowed in a host; declare ${name} in variables and write {{${name}}}, or write the host itself`,
   );
   const inPath = [...path.matchAll(bracedPattern), ...path.matchAll(angledPattern)].map((match) =>
-    literalTokenProblem(match, declared),
+    createLiteralTokenProblem(match, declared),
   );
   // Some APIs use braces in a query after a name: fields=posts{message}.
   const inQuery = [...query.matchAll(bracedPattern), ...query.matchAll(angledPattern)]
     .filter(({ index }) => !/[\w)}\]]/.test(query[index - 1] ?? ''))
-    .map((match) => literalTokenProblem(match, declared));
+    .map((match) => createLiteralTokenProblem(match, declared));
   return [...new Set([...inHost, ...inPath, ...inQuery])];
 }
 
-function literalTokenProblem(match: RegExpExecArray, declared: ReadonlySet<string>): string {
+function createLiteralTokenProblem(match: RegExpExecArray, declared: ReadonlySet<string>): string {
   const token = match[0];
   const name = token.startsWith('<') ? String(match[1]) : String(match[2]);
   const declareHint = declared.has(name) ? '' : ` and declare ${name} in input_schema`;
@@ -132,7 +132,7 @@ export function findUnknownRequired(
 ): Problem[] {
   const properties = toSchema(schema.properties);
   const names = Object.keys(properties);
-  const childPath = (name: string) => (path ? `${path}.${name}` : name);
+  const joinPath = (name: string) => (path ? `${path}.${name}` : name);
   const isClosed = depth === 0 || schema.additionalProperties === false;
   const isComplete = isClosed && !indirectKeywords.some((keyword) => Object.hasOwn(schema, keyword));
   const required = isComplete && Array.isArray(schema.required) ? schema.required : [];
@@ -140,17 +140,17 @@ export function findUnknownRequired(
     if (typeof name !== 'string' || Object.hasOwn(properties, name)) return [];
     const advice = suggestName(name, names, suggestionBudget) || '; declare it in properties, or remove it';
     return [
-      { path: childPath(`required[${index}]`), message: `${describeValue(name)} is not a declared property${advice}` },
+      { path: joinPath(`required[${index}]`), message: `${describeValue(name)} is not a declared property${advice}` },
     ];
   });
   if (depth > maxDepth) return problems;
   const propertyProblems = Object.entries(properties).flatMap(([name, property]) =>
-    findUnknownRequired(toSchema(property), suggestionBudget, childPath(`properties.${name}`), depth + 1),
+    findUnknownRequired(toSchema(property), suggestionBudget, joinPath(`properties.${name}`), depth + 1),
   );
   const itemProblems =
     schema.items === undefined
       ? []
-      : findUnknownRequired(toSchema(schema.items), suggestionBudget, childPath('items'), depth + 1);
+      : findUnknownRequired(toSchema(schema.items), suggestionBudget, joinPath('items'), depth + 1);
   return [...problems, ...propertyProblems, ...itemProblems];
 }
 

@@ -116,14 +116,14 @@ function formatIssue(issue: Issue, description: string): string {
   switch (issue.code) {
     case 'invalid_type':
       return description === 'nothing'
-        ? `required; ${allowedType(issue.expected)}`
-        : `found ${description}; ${allowedType(issue.expected)}`;
+        ? `required; ${formatAllowedType(issue.expected)}`
+        : `found ${description}; ${formatAllowedType(issue.expected)}`;
     case 'invalid_value':
       return `found ${description}; allowed: ${issue.values.map((v) => JSON.stringify(v)).join(', ')}`;
     case 'too_small':
-      return `found ${description}; ${allowedSize(issue.origin, 'at least', issue.minimum)}`;
+      return `found ${description}; ${formatAllowedSize(issue.origin, 'at least', issue.minimum)}`;
     case 'too_big':
-      return `found ${description}; ${allowedSize(issue.origin, 'at most', issue.maximum)}`;
+      return `found ${description}; ${formatAllowedSize(issue.origin, 'at most', issue.maximum)}`;
     case 'not_multiple_of':
       return `found ${description}; allowed: a multiple of ${issue.divisor}`;
     case 'invalid_union':
@@ -139,10 +139,10 @@ function getExpectedTypes(variants: readonly (readonly Issue[])[]): string[] {
   const types = variants.flatMap((issues) =>
     issues.flatMap((issue) => (issue.code === 'invalid_type' ? [issue.expected] : [])),
   );
-  return [...new Set(types)].map((type) => allowedType(type).replace('allowed: ', ''));
+  return [...new Set(types)].map((type) => formatAllowedType(type).replace('allowed: ', ''));
 }
 
-function allowedType(expected: string): string {
+function formatAllowedType(expected: string): string {
   const typeName = expected === 'int' ? 'whole number' : expected;
   return `allowed: ${/^[aeio]/.test(typeName) ? 'an' : 'a'} ${typeName}`;
 }
@@ -152,14 +152,14 @@ const unitNames: Record<string, [one: string, many: string]> = {
   array: [' entry', ' entries'],
 };
 
-function allowedSize(origin: string, bound: string, limit: number | bigint): string {
+function formatAllowedSize(origin: string, bound: string, limit: number | bigint): string {
   const [singular, plural] = unitNames[origin] ?? ['', ''];
   return `allowed: ${bound} ${limit}${Number(limit) === 1 ? singular : plural}`;
 }
 
 /**
- * Adds zod issues as problems, each with its path, the value found, and the values allowed. `getAllowedKeys` returns the
- * allowed keys of the object at a path, for "did you mean".
+ * Adds zod issues as problems, each with its path, the value found, and the values allowed. `getAllowedKeys` returns
+ * the allowed keys of the object at a path, for "did you mean".
  */
 export function addZodIssues(
   problems: ProblemList,
@@ -180,7 +180,7 @@ export function addZodIssues(
     } else
       for (const key of issue.keys)
         problems.add(() =>
-          unknownFieldProblem(issue.path, key, getAllowedKeys(formatPath(issue.path)), problems.suggestionBudget),
+          createUnknownFieldProblem(issue.path, key, getAllowedKeys(formatPath(issue.path)), problems.suggestionBudget),
         );
   }
 }
@@ -214,7 +214,7 @@ export function toProblems(
   return problems.all();
 }
 
-function unknownFieldProblem(
+function createUnknownFieldProblem(
   path: readonly PropertyKey[],
   key: string,
   allowed: readonly string[],
@@ -307,8 +307,8 @@ function suggestByPrefix(name: string, names: readonly string[]): string {
 }
 
 /**
- * Like `suggestNearest`, but lists all names if there is no suggestion. For short lists, such as the tools of a server. `none`
- * and `all` introduce the list.
+ * Like `suggestNearest`, but lists all names if there is no suggestion. For short lists, such as the tools of a server.
+ * `none` and `all` introduce the list.
  */
 export function suggestNearestOrList(
   name: string,

@@ -41,7 +41,7 @@ type Kinds = ReadonlySet<Kind | 'integer'>;
 const allKinds: Kinds = new Set(['null', 'boolean', 'number', 'string', 'array', 'object']);
 
 /** Kind of a JSON text, by its first character. */
-const kindsByFirstCharacter: { [prefixSchemas: string]: Kind } = {
+const kindsByFirstCharacter: { [character: string]: Kind } = {
   '[': 'array',
   '{': 'object',
   t: 'boolean',
@@ -63,8 +63,8 @@ class Coercion {
     if (!isSchemaObject(schema)) return original;
     let value = this.#coerceScalar(original, schema);
     for (const subschema of this.#getSubschemas(value, schema)) value = this.coerce(value, subschema);
-    if (Array.isArray(value)) return this.#withItems(value, schema);
-    return getPlainKind(value) === 'object' ? this.#withProperties(value as JsonObject, schema) : value;
+    if (Array.isArray(value)) return this.#coerceItems(value, schema);
+    return getPlainKind(value) === 'object' ? this.#coerceProperties(value as JsonObject, schema) : value;
   }
 
   #coerceScalar(value: unknown, schema: JsonSchema): unknown {
@@ -91,7 +91,7 @@ class Coercion {
     const scan = scanJson(Buffer.from(text), bodyLimits.depth);
     if (!scan || getBodyProblem(scan, bodyLimits)) return text;
     const value = parseJson(text);
-    return kind !== 'number' || kinds.has('number') || Number.isInteger(plainNumber(value)) ? value : text;
+    return kind !== 'number' || kinds.has('number') || Number.isInteger(toPlainNumber(value)) ? value : text;
   }
 
   /**
@@ -108,13 +108,13 @@ class Coercion {
     return subschemas;
   }
 
-  #withItems(list: unknown[], { items, prefixItems }: JsonSchema): unknown[] {
+  #coerceItems(list: unknown[], { items, prefixItems }: JsonSchema): unknown[] {
     const prefixSchemas = toArray(prefixItems);
     const coerced = list.map((item, index) => this.coerce(item, prefixSchemas[index] ?? items));
     return coerced.some((item, index) => item !== list[index]) ? coerced : list;
   }
 
-  #withProperties(object: JsonObject, schema: JsonSchema): JsonObject {
+  #coerceProperties(object: JsonObject, schema: JsonSchema): JsonObject {
     const { properties, additionalProperties } = schema;
     const declared = isSchemaObject(properties) ? properties : {};
     const required = new Set(toArray(schema.required));
@@ -174,10 +174,10 @@ function intersectKinds(first: Kinds, second: Kinds): Kinds {
 }
 
 function getPlainKind(value: unknown): Kind {
-  return getKind(plainNumber(value));
+  return getKind(toPlainNumber(value));
 }
 
-function plainNumber(value: unknown): unknown {
+function toPlainNumber(value: unknown): unknown {
   return isRawNumber(value) ? Number(value.rawJSON) : value;
 }
 

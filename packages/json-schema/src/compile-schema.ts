@@ -82,11 +82,11 @@ class Compiler {
     for (const [keyword, createTest] of keywordTests) {
       if (Object.hasOwn(schema, keyword)) tests.push(createTest(toLimit(keyword, schema[keyword]) as never));
     }
-    if (schema.not !== undefined) tests.push(notTest(this.test(schema.not)));
-    if (Array.isArray(schema.anyOf)) tests.push(someTest('anyOf', this.#tests(schema.anyOf)));
+    if (schema.not !== undefined) tests.push(createNotTest(this.test(schema.not)));
+    if (Array.isArray(schema.anyOf)) tests.push(createSomeTest('anyOf', this.#tests(schema.anyOf)));
     if (Array.isArray(schema.allOf)) tests.push(combineTests(this.#tests(schema.allOf)));
-    if (Array.isArray(schema.oneOf)) tests.push(someTest('oneOf', this.#tests(schema.oneOf)));
-    tests.push(this.#ifTest(schema), ...this.#objectTests(schema), ...this.#arrayTests(schema));
+    if (Array.isArray(schema.oneOf)) tests.push(createSomeTest('oneOf', this.#tests(schema.oneOf)));
+    tests.push(this.#createIfTest(schema), ...this.#createObjectTests(schema), ...this.#createArrayTests(schema));
     return tests.filter((test) => test !== undefined);
   }
 
@@ -94,7 +94,7 @@ class Compiler {
     return schemas.map((schema) => this.test(schema));
   }
 
-  #ifTest(schema: JsonSchema): Test | undefined {
+  #createIfTest(schema: JsonSchema): Test | undefined {
     if (schema.if === undefined) return undefined;
     const [condition, then, otherwise] = [this.test(schema.if), this.test(schema.then), this.test(schema.else)];
     return (value, run, at, exact) => {
@@ -105,12 +105,12 @@ class Compiler {
     };
   }
 
-  #objectTests(schema: JsonSchema): (Test | undefined)[] {
+  #createObjectTests(schema: JsonSchema): (Test | undefined)[] {
     const tests: Test[] = [];
-    if (Array.isArray(schema.required)) tests.push(requiredTest(schema.required as string[]));
+    if (Array.isArray(schema.required)) tests.push(createRequiredTest(schema.required as string[]));
     if (isSchemaObject(schema.dependentRequired)) {
       for (const [name, requiredNames] of Object.entries(schema.dependentRequired)) {
-        tests.push(ifPresent(name, dependentTest(name, requiredNames as string[])));
+        tests.push(ifPresent(name, createDependentTest(name, requiredNames as string[])));
       }
     }
     if (isSchemaObject(schema.dependentSchemas)) {
@@ -118,14 +118,14 @@ class Compiler {
         tests.push(ifPresent(name, this.test(inner)));
       }
     }
-    return [...tests.map((test) => onlyForKind('object', test)), this.#propertiesTest(schema)];
+    return [...tests.map((test) => onlyForKind('object', test)), this.#createPropertiesTest(schema)];
   }
 
   /**
    * Creates one test for `propertyNames`, `properties`, and `additionalProperties`, which iterates over the object
    * once.
    */
-  #propertiesTest(schema: JsonSchema): Test | undefined {
+  #createPropertiesTest(schema: JsonSchema): Test | undefined {
     const { properties, additionalProperties, propertyNames } = schema;
     if (properties === undefined && additionalProperties === undefined && propertyNames === undefined) return undefined;
     const declared = Object.entries(isSchemaObject(properties) ? properties : {});
@@ -133,37 +133,37 @@ class Compiler {
     const tests = new Map(declared.map(([name, inner]): [string, Test] => [name, this.test(inner)]));
     const nameTest = propertyNames === undefined ? undefined : this.test(propertyNames);
     const undeclaredTest = additionalProperties === false ? undefined : this.test(additionalProperties);
-    return onlyForKind('object', propertiesTest(names, tests, nameTest, undeclaredTest));
+    return onlyForKind('object', createPropertiesTest(names, tests, nameTest, undeclaredTest));
   }
 
-  #arrayTests(schema: JsonSchema): (Test | undefined)[] {
+  #createArrayTests(schema: JsonSchema): (Test | undefined)[] {
     const { prefixItems, items, contains } = schema;
     const prefixTests = Array.isArray(prefixItems) ? this.#tests(prefixItems) : [];
-    const restTest = items === undefined ? undefined : this.test(items);
+    const otherItemsTest = items === undefined ? undefined : this.test(items);
     const itemsTest: Test = (value, run, at) => {
       const list = value as unknown[];
-      const length = restTest ? list.length : Math.min(prefixTests.length, list.length);
+      const length = otherItemsTest ? list.length : Math.min(prefixTests.length, list.length);
       let isValid = true;
       for (let i = 0; i < length; i++) {
         run.steps.consume(1);
-        if ((prefixTests[i] ?? restTest ?? acceptAny)(list[i], run, run.enter(at, String(i)))) continue;
+        if ((prefixTests[i] ?? otherItemsTest ?? acceptAny)(list[i], run, run.enter(at, String(i)))) continue;
         isValid = false;
         if (!run.isThorough) return false;
       }
       return isValid;
     };
     return [
-      prefixTests.length > 0 || restTest ? onlyForKind('array', itemsTest) : undefined,
-      contains === undefined ? undefined : onlyForKind('array', containsTest(this.test(contains), schema)),
+      prefixTests.length > 0 || otherItemsTest ? onlyForKind('array', itemsTest) : undefined,
+      contains === undefined ? undefined : onlyForKind('array', createContainsTest(this.test(contains), schema)),
     ];
   }
 }
 
 /**
- * Creates the test of an object's properties. `undeclaredTest` checks undeclared properties; undefined allows none. Retains
+ * Creates the test of an object's properties. Without `undeclaredTest`, undeclared properties are violations. Retains
  * nothing of the compiler.
  */
-function propertiesTest(
+function createPropertiesTest(
   names: readonly string[],
   tests: ReadonlyMap<string, Test>,
   nameTest: Test | undefined,
@@ -175,17 +175,17 @@ function propertiesTest(
       run.steps.consume(1 + countTextSteps(name));
       const step = run.enter(at, name);
       const test = tests.get(name) ?? undeclaredTest;
-      const found = (value as Properties)[name];
+      const member = (value as Properties)[name];
       if (nameTest && !nameTest(name, run, step)) isValid = false;
-      else if (!test) isValid = run.addViolation(step, { keyword: 'unknown', limit: false, value: found, names });
-      else if (!test(found, run, step)) isValid = false;
+      else if (!test) isValid = run.addViolation(step, { keyword: 'unknown', limit: false, value: member, names });
+      else if (!test(member, run, step)) isValid = false;
       if (!isValid && !run.isThorough) return false;
     }
     return isValid;
   };
 }
 
-/** Combines tests into one that a value passes if it passes all of them. Steps are counted here. */
+/** Combines tests into one that a value passes if it passes all of them. Consumes the steps of these tests. */
 function combineTests(tests: readonly Test[]): Test {
   const stepCost = 1 + tests.length;
   return (value, run, at, exact = value) => {
@@ -205,7 +205,7 @@ function combineTests(tests: readonly Test[]): Test {
  * Creates the test of `anyOf` or `oneOf`. Reports the violations of each alternative, or the keyword itself if no
  * alternative has a violation.
  */
-function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
+function createSomeTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
   return (value, run, at, exact) => {
     const countBefore = run.violationCount;
     let matches = 0;
@@ -221,7 +221,7 @@ function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
   };
 }
 
-function notTest(test: Test): Test {
+function createNotTest(test: Test): Test {
   return (value, run, at, exact) => {
     const countBefore = run.violationCount;
     if (test(value, run, at, exact)) return run.addViolation(at, { keyword: 'not', limit: undefined, value });
@@ -230,7 +230,7 @@ function notTest(test: Test): Test {
   };
 }
 
-function containsTest(test: Test, schema: JsonSchema): Test {
+function createContainsTest(test: Test, schema: JsonSchema): Test {
   const { minContains = 1, maxContains = Infinity } = toPlainNumbers(schema) as JsonSchema;
   return (value, run, at) => {
     const list = value as unknown[];
@@ -250,7 +250,7 @@ function containsTest(test: Test, schema: JsonSchema): Test {
   };
 }
 
-function requiredTest(required: readonly string[]): Test {
+function createRequiredTest(required: readonly string[]): Test {
   return (value, run, at) => {
     run.steps.consume(required.length);
     let isValid = true;
@@ -263,8 +263,8 @@ function requiredTest(required: readonly string[]): Test {
   };
 }
 
-function dependentTest(name: string, requiredNames: readonly string[]): Test {
-  const test = requiredTest(requiredNames);
+function createDependentTest(name: string, requiredNames: readonly string[]): Test {
+  const test = createRequiredTest(requiredNames);
   return (value, run, at) => {
     const countBefore = run.violationCount;
     if (test(value, run, at)) return true;

@@ -50,7 +50,7 @@ export function indexSchema(root: JsonSchema): SchemaIndex | undefined {
   ];
   const nodesBySchema = new Map<JsonSchema, SchemaNode>();
   const anchors = new Map<string, JsonSchema>();
-  // The array grows during the iteration.
+  // `nodes` grows during the iteration.
   for (const node of nodes) {
     const { schema } = node;
     nodesBySchema.set(schema, node);

@@ -1,5 +1,5 @@
 import { isRawNumber } from '@toolhost/json/json';
-import { patternTest } from './pattern-match.ts';
+import { createPatternMatcher } from './pattern-match.ts';
 import { countTextSteps, type StepBudget } from './step-budget.ts';
 import type { CheckRun, Step } from './violations.ts';
 
@@ -24,7 +24,7 @@ type Comparison = (value: never, limit: never, steps: StepBudget) => boolean;
  * Creates a keyword entry whose test is a comparison. It applies to values of one kind, or to all if `kind` is
  * undefined.
  */
-function comparison(keyword: string, kind: Kind | undefined, compare: Comparison): [string, CreateTest] {
+function createComparison(keyword: string, kind: Kind | undefined, compare: Comparison): [string, CreateTest] {
   const compareAny = compare as (value: unknown, limit: unknown, steps: StepBudget) => boolean;
   return [
     keyword,
@@ -40,32 +40,32 @@ function comparison(keyword: string, kind: Kind | undefined, compare: Comparison
  * and is not checked.
  */
 export const keywordTests: ReadonlyMap<string, CreateTest> = new Map([
-  ['type', typeTest],
-  ['const', constTest],
-  ['enum', enumTest],
-  comparison(
+  ['type', createTypeTest],
+  ['const', createConstTest],
+  ['enum', createEnumTest],
+  createComparison(
     'minProperties',
     'object',
     (value: object, limit: number, steps) => listNames(value, steps).length >= limit,
   ),
-  comparison(
+  createComparison(
     'maxProperties',
     'object',
     (value: object, limit: number, steps) => listNames(value, steps).length <= limit,
   ),
-  comparison('maxItems', 'array', (value: unknown[], limit: number) => value.length <= limit),
-  comparison('minItems', 'array', (value: unknown[], limit: number) => value.length >= limit),
-  comparison('minimum', 'number', (value: number, limit: number) => value >= limit),
-  comparison('maximum', 'number', (value: number, limit: number) => value <= limit),
-  comparison('exclusiveMinimum', 'number', (value: number, limit: number) => value > limit),
-  comparison('exclusiveMaximum', 'number', (value: number, limit: number) => value < limit),
-  comparison('multipleOf', 'number', isMultipleOf),
-  comparison(
+  createComparison('maxItems', 'array', (value: unknown[], limit: number) => value.length <= limit),
+  createComparison('minItems', 'array', (value: unknown[], limit: number) => value.length >= limit),
+  createComparison('minimum', 'number', (value: number, limit: number) => value >= limit),
+  createComparison('maximum', 'number', (value: number, limit: number) => value <= limit),
+  createComparison('exclusiveMinimum', 'number', (value: number, limit: number) => value > limit),
+  createComparison('exclusiveMaximum', 'number', (value: number, limit: number) => value < limit),
+  createComparison('multipleOf', 'number', isMultipleOf),
+  createComparison(
     'minLength',
     'string',
     (value: string, limit: number, steps) => countCharacters(value, limit, steps) >= limit,
   ),
-  comparison(
+  createComparison(
     'maxLength',
     'string',
     (value: string, limit: number, steps) => countCharacters(value, limit, steps) <= limit,
@@ -80,7 +80,7 @@ export function listNames(value: object, steps: StepBudget): string[] {
   return names;
 }
 
-function typeTest(limit: unknown): Test {
+function createTypeTest(limit: unknown): Test {
   const types = new Set([limit].flat());
   const isIntegral = types.has('integer');
   return (value, run, at) =>
@@ -89,12 +89,12 @@ function typeTest(limit: unknown): Test {
     run.addViolation(at, { keyword: 'type', limit, value });
 }
 
-function constTest(limit: unknown): Test {
+function createConstTest(limit: unknown): Test {
   return (value, run, at, exact = value) =>
     isEqual(exact, limit, run.steps) || run.addViolation(at, { keyword: 'const', limit, value: exact });
 }
 
-function enumTest(limit: readonly unknown[]): Test {
+function createEnumTest(limit: readonly unknown[]): Test {
   const primitives = new Set(limit.filter((value) => typeof value !== 'object' || value === null));
   const structures = limit.filter((value) => typeof value === 'object' && value !== null);
   return (value, run, at, exact = value) => {
@@ -109,7 +109,7 @@ function enumTest(limit: readonly unknown[]): Test {
 }
 
 function createPatternTest(limit: unknown): Test {
-  const matches = patternTest(String(limit));
+  const matches = createPatternMatcher(String(limit));
   return (value, run, at) =>
     typeof value !== 'string' ||
     matches(value, run.steps) ||
@@ -158,7 +158,7 @@ function countCharacters(text: string, limit: number, steps: StepBudget): number
   return length - pairs;
 }
 
-/** Exact for decimals: 0.3 is a multiple of 0.1, although dividing the doubles has a remainder. */
+/** Compares decimals exactly: 0.3 is a multiple of 0.1, although dividing the doubles has a remainder. */
 function isMultipleOf(value: number, divisor: number, steps: StepBudget): boolean {
   if (!Number.isFinite(value)) return false;
   if (Number.isInteger(value) && Number.isInteger(divisor)) return value % divisor === 0;

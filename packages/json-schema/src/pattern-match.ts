@@ -25,7 +25,7 @@ const operationMask = (1 << operationBits) - 1;
  * validation, 6.3.3). The program runs on all paths simultaneously (Thompson 1968), so the time is at most proportional
  * to the text length times the program size. Each instruction takes a step. The pattern is parsed for the first text.
  */
-export function patternTest(source: string): (text: string, steps: StepBudget) => boolean {
+export function createPatternMatcher(source: string): (text: string, steps: StepBudget) => boolean {
   let cached: Program | undefined;
   return (text, steps) => {
     const program = cached ?? compilePattern(source, steps);
@@ -52,11 +52,11 @@ function compilePattern(source: string, steps: StepBudget): Program {
 function hasMatch({ isUnicode, sets, instructions }: Program, text: string, steps: StepBudget): boolean {
   const size = instructions.length;
   steps.consume(1 + (size >> 2));
-  /** Instructions that wait for the current character, and those that wait for the next one. */
+  // Instructions that wait for the current character, and those that wait for the next one.
   let current = new Int32Array(size);
   let next = new Int32Array(size);
   let nextCount = 0;
-  /** Position at which an instruction was last reached, plus one. */
+  // Position at which each instruction was last reached, plus one.
   const lastReached = new Int32Array(size);
   const stack: number[] = [];
   let pendingSteps = 0;
@@ -116,12 +116,14 @@ function hasMatch({ isUnicode, sets, instructions }: Program, text: string, step
 }
 
 /** Returns true if an assertion holds before the character at a position. */
-function isAssertionMet(assertion: number, text: string, at: number): boolean {
-  if (assertion === opcodes.start) return at === 0;
-  if (assertion === opcodes.end) return at === text.length;
-  return (isWordCharacterAt(text, at - 1) !== isWordCharacterAt(text, at)) === (assertion === opcodes.boundary);
+function isAssertionMet(assertion: number, text: string, position: number): boolean {
+  if (assertion === opcodes.start) return position === 0;
+  if (assertion === opcodes.end) return position === text.length;
+  return (
+    (isWordCharacterAt(text, position - 1) !== isWordCharacterAt(text, position)) === (assertion === opcodes.boundary)
+  );
 }
 
-function isWordCharacterAt(text: string, at: number): boolean {
-  return at >= 0 && at < text.length && isWordCharacter(text.charCodeAt(at));
+function isWordCharacterAt(text: string, position: number): boolean {
+  return position >= 0 && position < text.length && isWordCharacter(text.charCodeAt(position));
 }

@@ -13,7 +13,7 @@ type NamedSet = (code: number) => boolean;
 const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
 const isSpace = (code: number) => /\s/u.test(String.fromCodePoint(code));
 
-/** ECMAScript's `\w`. */
+/** Returns true for a character of `\w` in ECMAScript. */
 export function isWordCharacter(code: number): boolean {
   return isDigit(code) || (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a) || code === 0x5f;
 }
@@ -54,7 +54,7 @@ export function getComparisonCost({ ranges, named }: CharacterSet): number {
   return 1 + (ranges.length >> 4) + 4 * named.length;
 }
 
-/** The set of `.` */
+/** Set of characters that `.` matches. */
 const anyButLineEnd: CharacterSet = {
   isNegated: true,
   ranges: [0x0a, 0x0a, 0x0d, 0x0d, 0x2028, 0x2029],
@@ -127,12 +127,12 @@ function parseSyntax(source: string): { root: AST.Pattern; isUnicode: boolean } 
   } catch (error) {
     if (!(error instanceof RegExpSyntaxError)) throw error;
     const [property] = /\\[pP]\{[^{]*\}$/.exec(source.slice(0, error.index + 1)) ?? [];
-    if (property !== undefined) throw unsupportedProperty(property);
+    if (property !== undefined) throw createPropertyError(property);
     return { root: parse(false), isUnicode: false };
   }
 }
 
-const unsupportedProperty = (text: string) =>
+const createPropertyError = (text: string) =>
   new PatternError(`has "${text.slice(0, 60)}"; allowed: \\p{…} of ${propertyNames.join(', ')}`);
 
 const encode = (operation: keyof typeof opcodes, operand = 0) => (operand << operationBits) | opcodes[operation];
@@ -155,7 +155,7 @@ class Compiler {
       case 'Assertion':
         return toCode(encode(getAssertion(node)));
       case 'Backreference':
-        throw backreference(node);
+        throw createBackreferenceError(node);
       case 'Character':
         return toCode(encode('character', getCode(node)));
       default:
@@ -227,14 +227,14 @@ function getAssertion(node: AST.Assertion): 'start' | 'end' | 'boundary' | 'insi
   );
 }
 
-const backreference = ({ raw }: AST.Backreference | AST.Character) =>
+const createBackreferenceError = ({ raw }: AST.Backreference | AST.Character) =>
   new PatternError(
     `has "${raw.slice(0, 2)}", a backreference, which can take exponential time; match the allowed text without it`,
   );
 
 /** Returns the code of a character. @throws PatternError for an octal code, which is meant as a backreference */
 function getCode(node: AST.Character): number {
-  if (/^\\[1-9]/.test(node.raw)) throw backreference(node);
+  if (/^\\[1-9]/.test(node.raw)) throw createBackreferenceError(node);
   return node.value;
 }
 
@@ -264,6 +264,6 @@ function toNamedSet(node: MemberSetNode): NamedSet {
   if (kind !== 'property') return negate ? complement(escapedSets[kind]) : escapedSets[kind];
   const name = raw.slice('\\p{'.length, -1);
   const property = properties.get(name.replace(/^(gc|General_Category)=|^(sc)=/, (_, gc) => (gc ? '' : 'Script=')));
-  if (!property) throw unsupportedProperty(raw);
+  if (!property) throw createPropertyError(raw);
   return negate ? complement(property) : property;
 }

@@ -47,7 +47,7 @@ const forms = new Map<string, Form>(
       [['dependentRequired'], isMapOf(isStringList), 'an object of arrays of property names'],
       [['enum', 'examples'], Array.isArray, 'an array of values'],
       [['deprecated', 'readOnly', 'writeOnly'], (value) => typeof value === 'boolean', 'true or false'],
-      [['$comment', '$anchor', 'title', 'description', 'format'], (v) => typeof v === 'string', 'a string'],
+      [['$comment', '$anchor', 'title', 'description', 'format'], (value) => typeof value === 'string', 'a string'],
       [
         ['$ref'],
         (v) => typeof v === 'string' && v.startsWith('#'),
@@ -72,24 +72,21 @@ export function isKnownKeyword(keyword: string): boolean {
   return forms.has(keyword);
 }
 
-/**
- * Returns the problem of a document that is nested too deeply to walk, or undefined. Must be checked before any other
- * rule.
- */
-export function depthProblem(schema: unknown): Problem | undefined {
+/** Returns the problem of a document that is nested too deeply to walk. Must be called before any other rule. */
+export function findDepthProblem(schema: unknown): Problem | undefined {
   return isDeeperThan(schema, maxDepth) ? { path: '', message: `nested deeper than ${maxDepth} levels` } : undefined;
 }
 
 /** Adds everything that makes a tool's JSON Schema unusable or unsafe. `root` must describe an object. */
 export function checkSchema(root: JsonSchema, problems: ProblemList): void {
-  const depthError = depthProblem(root);
+  const depthError = findDepthProblem(root);
   if (depthError) {
     problems.add(() => depthError);
     return;
   }
   const index = indexSchema(root);
   if (!index) {
-    problems.add(tooManySchemas);
+    problems.add(createTooManySchemasProblem);
     return;
   }
   const patternProblem = checkPatternLength(index);
@@ -111,7 +108,7 @@ function checkKeywords(node: SchemaNode, problems: ProblemList): void {
   for (const keyword of Object.keys(node.schema)) {
     const form = forms.get(keyword);
     if (form?.isValid(node.schema[keyword])) continue;
-    problems.add(() => keywordProblem(node, keyword, form, problems.suggestionBudget));
+    problems.add(() => createKeywordProblem(node, keyword, form, problems.suggestionBudget));
   }
 }
 
@@ -126,11 +123,16 @@ function formatPatternProblem(pattern: string): string {
   return 'fault' in parsed ? `found ${describeValue(pattern)}, which ${parsed.fault}` : '';
 }
 
-function keywordProblem(node: SchemaNode, keyword: string, form: Form | undefined, guesses: SuggestionBudget): Problem {
+function createKeywordProblem(
+  node: SchemaNode,
+  keyword: string,
+  form: Form | undefined,
+  budget: SuggestionBudget,
+): Problem {
   const parentPath = getSchemaPath(node);
   const path = parentPath ? `${parentPath}.${keyword}` : keyword;
   if (!form) {
-    const advice = alternatives.get(keyword) ?? suggestName(keyword, [...forms.keys()], guesses);
+    const advice = alternatives.get(keyword) ?? suggestName(keyword, [...forms.keys()], budget);
     return { path, message: `this keyword is not supported${advice}` };
   }
   const pattern = node.schema[keyword];
@@ -226,13 +228,13 @@ function checkReferences(index: SchemaIndex, problems: ProblemList): void {
     return size;
   };
   const size = expand(index.nodes[0] as SchemaNode);
-  if (size > maxSchemas) problems.add(tooManySchemas);
+  if (size > maxSchemas) problems.add(createTooManySchemasProblem);
   if (isTooDeep) {
     problems.add(() => ({ path: '', message: `references are nested more than ${maxReferenceDepth} schemas deep` }));
   }
 }
 
-const tooManySchemas = () => ({ path: '', message: `expands to more than ${maxSchemas} schemas` });
+const createTooManySchemasProblem = () => ({ path: '', message: `expands to more than ${maxSchemas} schemas` });
 
 /**
  * Maximum characters of all patterns of a schema. A program takes several times as much memory as its pattern, and

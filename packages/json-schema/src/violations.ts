@@ -17,7 +17,7 @@ export class CheckRun {
   readonly steps: StepBudget;
   /** True if the check continues after a violation. */
   readonly isThorough: boolean;
-  /** Undefined if only the verdict is needed. */
+  /** Violations so far; undefined if only the verdict is needed. */
   readonly violations: Violation[] | undefined;
 
   constructor(steps: StepBudget, mode: 'verdict' | 'first fault' | 'faults') {
@@ -32,9 +32,9 @@ export class CheckRun {
   }
 
   /** Records a violation. Always returns false. */
-  addViolation(at: Step | undefined, addViolation: Omit<Violation, 'path'>): false {
+  addViolation(at: Step | undefined, violation: Omit<Violation, 'path'>): false {
     if (this.violations && this.violations.length < maxViolations)
-      this.violations.push({ ...addViolation, path: toPath(at) });
+      this.violations.push({ ...violation, path: toPath(at) });
     return false;
   }
 
@@ -59,13 +59,13 @@ export const maxNamesShown = 30;
 const maxValueLength = 100;
 
 /** Formats a violation with its location, the value found, and the allowed values. */
-export function formatViolation({ keyword, limit, path, value, names }: Violation, guesses: SuggestionBudget): string {
+export function formatViolation({ keyword, limit, path, value, names }: Violation, budget: SuggestionBudget): string {
   const where = joinPath(path) || 'arguments';
   switch (keyword) {
     case 'required':
       return `${where}: is missing`;
     case 'unknown':
-      return formatUnknownName(path, names ?? [], guesses);
+      return formatUnknownName(path, names ?? [], budget);
     case 'false':
       return `${where}: no value is allowed here`;
     case 'enum':
@@ -85,12 +85,12 @@ export function formatViolation({ keyword, limit, path, value, names }: Violatio
 export function formatUnknownName(
   path: readonly string[],
   allowed: readonly string[],
-  guesses: SuggestionBudget,
+  budget: SuggestionBudget,
 ): string {
   const kind = path.length > 1 ? 'property' : 'argument';
   const none = path.length > 1 ? '; no property is allowed here' : '; the tool takes no arguments';
   const allowedNames = allowed.length > 0 ? `; allowed: ${formatPropertyNames(allowed, maxNamesShown)}` : none;
-  return `${joinPath(path)}: unknown ${kind}${suggestName(path.at(-1) ?? '', allowed, guesses) || allowedNames}`;
+  return `${joinPath(path)}: unknown ${kind}${suggestName(path.at(-1) ?? '', allowed, budget) || allowedNames}`;
 }
 
 export function formatMissingDependents([name = '', ...missing]: readonly string[]): string {

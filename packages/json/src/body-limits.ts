@@ -4,7 +4,7 @@ import { JsonCursor } from './json-cursor.ts';
 import { type BodyLimits, getBodyProblem, type JsonScan, scanJson } from './json-scan.ts';
 
 /**
- * Limits of a posted body. Creating a value takes 0.1 µs, a new name three times as long, and each is read several
+ * Limits of a posted body. Creating a value takes 0.1 µs, a new name three times as long, and a body is read several
  * times.
  */
 export const bodyLimits: BodyLimits = { bytes: 1024 * 1024, depth: 64, elements: 60_000, names: 30_000 };
@@ -16,8 +16,8 @@ export const bodyLimits: BodyLimits = { bytes: 1024 * 1024, depth: 64, elements:
 export const configurationLimits: BodyLimits = { bytes: 4 * 1024 * 1024, depth: 64, elements: 120_000, names: 100_000 };
 
 /**
- * Largest input that is parsed and checked on the event loop, in some milliseconds. A larger one may be left to a
- * thread.
+ * Size of the largest input that is parsed and checked on the event loop, which takes some milliseconds. A larger input
+ * may be parsed on a thread.
  */
 export const maxParsedOnLoop = { values: 1500, characters: 60_000 };
 

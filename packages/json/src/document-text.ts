@@ -1,6 +1,6 @@
 /**
- * Decodes a document. UTF-16 is recognized by its byte order mark or by zero bytes among the first characters, because
- * an API description begins with ASCII. Everything else is UTF-8.
+ * Decodes a document. A byte order mark, or zero bytes in the first two characters, show that it is UTF-16, because an
+ * API description begins with ASCII. Everything else is UTF-8.
  */
 export function decodeDocument(bytes: Uint8Array): string {
   const encoding = detectEncoding(bytes);

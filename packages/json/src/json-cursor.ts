@@ -90,8 +90,8 @@ export class JsonCursor {
     this.skipSpace();
   }
 
-  /** Returns the name between two quotes, the first at `from`. */
-  nameAt(from: number, end: number): string {
+  /** Returns the name whose quotes are at `from` and before `end`. */
+  readName(from: number, end: number): string {
     return JSON.parse(this.bytes.toString('utf8', from, end)) as string;
   }
 }
@@ -107,20 +107,20 @@ type JsonRange = TextRange & { bytes: Buffer };
  * position in `target`.
  */
 export function copyCompact({ bytes, from, end }: JsonRange, target: Buffer, start: number): number {
-  let to = start;
+  let length = start;
   let position = from;
   while (position < end) {
     const byte = bytes[position] as number;
     if (byte === quote) {
       const cursor = new JsonCursor(bytes, position);
       cursor.skipString();
-      while (position < cursor.position) target[to++] = bytes[position++] as number;
+      while (position < cursor.position) target[length++] = bytes[position++] as number;
     } else {
-      if (byte > 0x20) target[to++] = byte;
+      if (byte > 0x20) target[length++] = byte;
       position++;
     }
   }
-  return to;
+  return length;
 }
 
 /** Returns JSON text without the white space between its tokens. The text must be valid JSON. */

@@ -1,6 +1,6 @@
 import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 
-/** The engine's own JSON.parse, also after `repairJsonParse`. It reads a single string or number correctly. */
+/** JSON.parse of the engine, even after `repairJsonParse`. It always reads a single string or number correctly. */
 export const parseNative = JSON.parse;
 
 const spacePattern = /[ \t\n\r]*/y;
@@ -53,7 +53,7 @@ class JsonReader {
     this.#parseNumber = parseNumber;
   }
 
-  /** Reads up to this many values. Returns true at the end of the text. A list or an object counts when it begins. */
+  /** Reads up to `maxValues` values; a list or an object counts when it begins. Returns true at the end of the text. */
   read(maxValues: number): boolean {
     for (let values = 0; values < maxValues; values++) {
       if (this.#readValue() && this.#advance()) return true;
@@ -186,29 +186,29 @@ function defineMember(object: object, name: string, value: unknown): void {
  */
 export function findClosingQuote(text: string, from: number): number {
   // Searching for quotes would be slow if millions of them are escaped.
-  for (let at = from; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === quote) return at;
-    if (code === backslash) at++;
+  for (let index = from; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === quote) return index;
+    if (code === backslash) index++;
   }
   return -1;
 }
 
 /** Returns true if the string that ends before `from` is the name of a member. */
 export function isMemberName(text: string, from: number): boolean {
-  let at = from;
+  let index = from;
   // Codes up to 0x20 are white space and control characters.
-  while (text.charCodeAt(at) <= 0x20) at++;
-  return text.charCodeAt(at) === colon;
+  while (text.charCodeAt(index) <= 0x20) index++;
+  return text.charCodeAt(index) === colon;
 }
 
 /** Returns true if a member's name is written with an escape. Takes time proportional to the length of the text. */
 export function hasEscapedName(text: string): boolean {
-  for (let at = text.indexOf('\\'); at >= 0; at = text.indexOf('\\', at)) {
-    const end = findClosingQuote(text, at + 2);
+  for (let index = text.indexOf('\\'); index >= 0; index = text.indexOf('\\', index)) {
+    const end = findClosingQuote(text, index + 2);
     if (end < 0) return false;
     if (isMemberName(text, end + 1)) return true;
-    at = end + 1;
+    index = end + 1;
   }
   return false;
 }

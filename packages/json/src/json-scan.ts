@@ -52,15 +52,14 @@ const tooDeepResult = -2;
 
 /**
  * Scans JSON text. Returns undefined if `bytes` is not JSON. Nesting deeper than `maxDepth`, 131,000 at most, ends the
- * scan: `depth` is then `maxDepth + 1`, and the remaining text is not read. `escaped`, if given, receives the text as
- * the content of a JSON string. What it receives is valid only if the result has `isCompact`. A text of at most 64 KiB
- * is one chunk.
+ * scan: `depth` is then `maxDepth + 1`, and the remaining text is not read. `escaped` receives the text as the content
+ * of a JSON string, which is valid only if the result has `isCompact`. A text of at most 64 KiB is one chunk.
  */
 export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: EscapedChunks): JsonScan | undefined {
   wasm.begin(maxDepth);
   let length = 0;
-  for (let at = 0; at < bytes.length && length >= 0; at += chunkBytes) {
-    const chunk = bytes.length <= chunkBytes ? bytes : bytes.subarray(at, at + chunkBytes);
+  for (let offset = 0; offset < bytes.length && length >= 0; offset += chunkBytes) {
+    const chunk = bytes.length <= chunkBytes ? bytes : bytes.subarray(offset, offset + chunkBytes);
     input.set(chunk);
     length = wasm.scan(chunk.length);
     if (length > 0) escaped?.add(output, length);
@@ -118,16 +117,16 @@ export function toWellFormedJson(bytes: Buffer): Buffer {
   )
     return bytes;
   let copy: Buffer | undefined;
-  for (let at = firstBackslash; at < bytes.length; at++) {
-    if (bytes[at] !== backslash) continue;
-    const surrogate = getSurrogateAt(bytes, at);
-    if (surrogate === 'high' && getSurrogateAt(bytes, at + escapeLength) === 'low') at += escapeLength;
+  for (let index = firstBackslash; index < bytes.length; index++) {
+    if (bytes[index] !== backslash) continue;
+    const surrogate = getSurrogateAt(bytes, index);
+    if (surrogate === 'high' && getSurrogateAt(bytes, index + escapeLength) === 'low') index += escapeLength;
     else if (surrogate !== undefined) {
       copy ??= Buffer.from(bytes);
-      copy.set(replacement, at + 2);
+      copy.set(replacement, index + 2);
     }
     // The character after a backslash may be another backslash.
-    at++;
+    index++;
   }
   return copy ?? bytes;
 }
@@ -138,13 +137,14 @@ export function toWellFormedJsonText(json: string): string {
 }
 
 /**
- * Returns the half of a surrogate pair that is escaped here; undefined for anything else, including a truncated escape.
+ * Returns the half of a surrogate pair that is escaped at `index`; undefined for anything else, even a truncated
+ * escape.
  */
-function getSurrogateAt(bytes: Buffer, at: number): 'high' | 'low' | undefined {
-  if (at + escapeLength > bytes.length) return undefined;
-  if (bytes[at] !== backslash || bytes[at + 1] !== letterU) return undefined;
-  if (((bytes[at + 2] ?? 0) | 0x20) !== letterD) return undefined;
-  const second = hexValues[bytes[at + 3] ?? 0] ?? 0xff;
+function getSurrogateAt(bytes: Buffer, index: number): 'high' | 'low' | undefined {
+  if (index + escapeLength > bytes.length) return undefined;
+  if (bytes[index] !== backslash || bytes[index + 1] !== letterU) return undefined;
+  if (((bytes[index + 2] ?? 0) | 0x20) !== letterD) return undefined;
+  const second = hexValues[bytes[index + 3] ?? 0] ?? 0xff;
   if (second < 8 || second > 15) return undefined;
   return second < 12 ? 'high' : 'low';
 }

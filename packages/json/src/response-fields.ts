@@ -4,9 +4,9 @@ import { copyCompact, JsonCursor, NameTable } from './json-cursor.ts';
 import { formatKeys, hasPath, maxKeysShown } from './response-transform.ts';
 
 /**
- * Fields to keep. `names` are the names to keep in an object, and `items` the indexes to keep in a list; `inner` is
- * undefined if the whole value is kept. `order` is the field's position in the output. With `hasNames`, every item of a
- * list is kept. `any` applies to every other key or item. `first` is the first path, for messages.
+ * Fields to keep: `names` in an object, `items` by index in a list, and `any` for every other key or item. With
+ * `hasNames`, every item of a list is kept. `first` is the first path, for messages. In a field, `order` is its
+ * position in the output, and `inner` is undefined if the whole value is kept.
  */
 export type FieldTree = {
   names: NameTable<Field>;
@@ -72,7 +72,7 @@ function findDottedField(tree: FieldTree, key: string): Field | undefined {
 
 /**
  * Keeps the selected fields of an object, or of each item of an array. A nested single value, which has no fields,
- * becomes `{}`; null stays. The result is compact JSON with the digits and spelling of the response. Every byte is read
+ * becomes `{}`, but null stays. Returns compact JSON with the digits and spelling of the response. Reads each byte
  * once.
  * @throws ToolFailure transform if the response or an item of it is a single value, or if it is not empty but has none
  * of the fields: an empty result would look like a response without data
@@ -106,11 +106,11 @@ class FieldSelector {
   run(tree: FieldTree): Buffer {
     this.#cursor.skipSpace();
     this.#visitValue(tree);
-    if (!this.#hasMatch && this.#deepestMiss) throw this.#noSuchField(this.#deepestMiss);
+    if (!this.#hasMatch && this.#deepestMiss) throw this.#createMissFailure(this.#deepestMiss);
     return this.#output.subarray(0, this.#outputEnd);
   }
 
-  #noSuchField({ at, path, tree }: Miss): ToolFailure {
+  #createMissFailure({ at, path, tree }: Miss): ToolFailure {
     const location = path.length === 0 ? 'the response' : `"${formatDotPath(path)}"`;
     const summary = `response_fields "${formatDotPath([...path, ...tree.first])}" does not exist in the response`;
     const failWith = (found: string) =>
@@ -123,7 +123,7 @@ class FieldSelector {
     while (cursor.next()) {
       const from = cursor.position;
       cursor.skipString();
-      if (++entries <= maxKeysShown) keys.push(cursor.nameAt(from, cursor.position));
+      if (++entries <= maxKeysShown) keys.push(cursor.readName(from, cursor.position));
       cursor.skipColon();
       if (entries === 1) isMap = hasPath(cursor.bytes.subarray(cursor.position), tree.first);
       cursor.skipValue();
@@ -222,7 +222,7 @@ class FieldSelector {
 
   #findDotted(tree: FieldTree, from: number, end: number): Field | undefined {
     const hasDot = this.#cursor.bytes.subarray(from, end).includes(dot);
-    return hasDot ? findDottedField(tree, this.#cursor.nameAt(from, end)) : undefined;
+    return hasDot ? findDottedField(tree, this.#cursor.readName(from, end)) : undefined;
   }
 
   #visitField({ name, inner }: Field): void {

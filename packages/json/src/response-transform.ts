@@ -10,8 +10,8 @@ type Missing = { depth: number; keys: string[] | undefined; entries: number };
 
 /**
  * Returns the position of the value that a path names in JSON text. As with JSON.parse, the last of several equal names
- * is used. A key that contains dots may appear unescaped in the path. If several such keys match, the shortest one that
- * leads further is used. Every byte is read once.
+ * is used. A key that contains dots may appear unescaped in the path. If several such keys match, the shortest one with
+ * which the path continues is used. Reads each byte once.
  * @throws ToolFailure transform, with the path and the keys at the deepest level reached
  */
 export function findValueRange(json: Buffer, path: DotPath): TextRange {
@@ -93,7 +93,7 @@ class PathSearch {
         else if (bestMatch?.count === count) bestMatch = undefined;
         continue;
       }
-      if (++entries <= maxKeysShown) keys.push(cursor.nameAt(from, end));
+      if (++entries <= maxKeysShown) keys.push(cursor.readName(from, end));
       cursor.skipValue();
     }
     this.#range = bestMatch?.range;
@@ -105,7 +105,7 @@ class PathSearch {
     const { bytes } = this.#cursor;
     if (this.#nameTables[depth]?.find(bytes, from, end)) return 1;
     if (depth + 1 === this.#path.length || !bytes.subarray(from, end).includes(dot)) return 0;
-    const names = this.#cursor.nameAt(from, end).split('.');
+    const names = this.#cursor.readName(from, end).split('.');
     return names.every((name, index) => name === this.#path[depth + index]) ? names.length : 0;
   }
 

@@ -31,7 +31,7 @@ const retryAfterS = 2;
 /**
  * Returns half of the capacity that the others leave, which is the maximum for one tenant or actor; 1 if any is left.
  */
-const halfOfRemaining = (total: number, usedByOthers: number) => Math.ceil((total - usedByOthers) / 2);
+const getHalfOfRemaining = (total: number, usedByOthers: number) => Math.ceil((total - usedByOthers) / 2);
 
 /**
  * Limits the concurrency of long-running work: some of it runs, some is queued in order of arrival, and the remainder
@@ -82,21 +82,21 @@ export class ConcurrencyLimiter {
   #canRun(request: QueuedRequest): boolean {
     const { maxConcurrent, perTenant = maxConcurrent } = this.#options;
     const { total, tenantCount, actorCount } = countRequests(this.#running, request);
-    const limit = Math.min(perTenant, halfOfRemaining(maxConcurrent, total - tenantCount));
+    const limit = Math.min(perTenant, getHalfOfRemaining(maxConcurrent, total - tenantCount));
     return (
       this.#getDebtMs(request) === 0 &&
       tenantCount < limit &&
-      actorCount < halfOfRemaining(limit, tenantCount - actorCount)
+      actorCount < getHalfOfRemaining(limit, tenantCount - actorCount)
     );
   }
 
   #canQueue(request: QueuedRequest): boolean {
     const { maxQueued = defaultMaxQueued, maxQueuedBytes = Number.POSITIVE_INFINITY } = this.#options;
     const { total, tenantCount, actorCount, bytes, tenantBytes } = countRequests(this.#queue, request);
-    const limit = halfOfRemaining(maxQueued, total - tenantCount);
+    const limit = getHalfOfRemaining(maxQueued, total - tenantCount);
     const fitsInQueue =
-      request.bytes === 0 || tenantBytes + request.bytes <= halfOfRemaining(maxQueuedBytes, bytes - tenantBytes);
-    return fitsInQueue && tenantCount < limit && actorCount < halfOfRemaining(limit, tenantCount - actorCount);
+      request.bytes === 0 || tenantBytes + request.bytes <= getHalfOfRemaining(maxQueuedBytes, bytes - tenantBytes);
+    return fitsInQueue && tenantCount < limit && actorCount < getHalfOfRemaining(limit, tenantCount - actorCount);
   }
 
   async #waitForStart(request: QueuedRequest, startSignal: Promise<void>): Promise<void> {

@@ -11,9 +11,9 @@ export type CallerKey = { readonly name: string; readonly isUnverified: boolean 
 type WorkLimits = { perTenant: number; total: number };
 
 /**
- * Returns true if a tenant that runs `ownCount` units of work may start another one when `free` more are possible in total.
- * Clients decide how long their work takes, so a tenant gets at most half of the remaining capacity. Even if a few
- * tenants take all they can get, some is left for others.
+ * Returns true if a tenant that runs `ownCount` units of work may start another one when `free` more are possible in
+ * total. Clients decide how long their work takes, so a tenant gets at most half of the remaining capacity. Even if a
+ * few tenants take all they can get, some is left for others.
  */
 function hasCapacity({ perTenant }: WorkLimits, ownCount: number, free: number): boolean {
   return free > 0 && ownCount < perTenant && ownCount * 2 <= free;
@@ -56,8 +56,8 @@ export type PreemptibleSlotOptions = {
 };
 
 /**
- * A preemptible slot. While an outside party decides how long the work takes, within `runPreemptible`, the slot may be taken
- * away; `evicted` is then aborted.
+ * A preemptible slot. While an outside party decides how long the work takes, within `runPreemptible`, the slot may be
+ * taken away; `evicted` is then aborted.
  */
 export type PreemptibleSlot = {
   evicted: AbortSignal;
@@ -116,7 +116,7 @@ export function createPreemptibleSlots({
     callerKey?: CallerKey,
   ): Promise<Result> => {
     const tenant = getTenantId(workspaceId);
-    if (!tryFreeSlot({ tenant, callerKey })) throw tooManyError(noSlotMessage);
+    if (!tryFreeSlot({ tenant, callerKey })) throw createTooManyError(noSlotMessage);
     const place: TakenSlot = { tenant, callerKey, slowSince: undefined, evicted: new AbortController() };
     const { signal: evicted } = place.evicted;
     takenSlots.add(place);
@@ -132,7 +132,7 @@ export function createPreemptibleSlots({
         },
       });
     } catch (error) {
-      throw evicted.aborted ? tooManyError(evictedMessage, error) : error;
+      throw evicted.aborted ? createTooManyError(evictedMessage, error) : error;
     } finally {
       takenSlots.delete(place);
     }
@@ -143,6 +143,6 @@ function countCallerSlots(slots: readonly TakenSlot[], { name, isUnverified }: C
   return slots.filter(({ callerKey }) => callerKey?.name === name && callerKey.isUnverified === isUnverified).length;
 }
 
-function tooManyError(message: string, cause?: unknown): AppError {
+function createTooManyError(message: string, cause?: unknown): AppError {
   return new AppError('tooMany', message, { retryAfterS: 5, cause });
 }

@@ -5,8 +5,6 @@ import type { Tool } from '@toolhost/tool-config/tool';
 import type { Warning } from '@toolhost/tool-config/warning';
 import { clientsWithStrictNames, joinNames, knownClients, modelToolNamePattern } from './clients.ts';
 
-/** Input schemas that clients and their models reject, according to their issue trackers. */
-
 type Schema = { readonly [keyword: string]: unknown };
 
 /**
@@ -28,6 +26,7 @@ const openai = ['ChatGPT', 'OpenAI API'];
 const combinators = ['oneOf', 'anyOf', 'allOf', 'not'];
 const propertyName = /^[a-zA-Z0-9_.-]{1,64}$/;
 
+/** Known incompatibilities of input schemas with clients and their models, according to their issue trackers. */
 export const schemaIssues: readonly SchemaIssue[] = [
   {
     title: 'Arguments whose names have characters other than letters, digits, _ . -',
@@ -72,25 +71,30 @@ const maxDepth = 40;
 function findLocations(schema: Schema, matches: (schema: Schema) => boolean, path = '', depth = 0): string[] {
   const ownLocations = matches(schema) ? [path] : [];
   if (depth > maxDepth) return ownLocations;
-  const below = (name: string) => (path ? `${path}.${name}` : name);
+  const toInnerPath = (name: string) => (path ? `${path}.${name}` : name);
   const inner: [string, unknown][] = [
-    ...Object.entries(toObject(schema.properties)).map(([name, value]): [string, unknown] => [below(name), value]),
-    ...Object.entries(toObject(schema.$defs)).map(([name, value]): [string, unknown] => [
-      below(`$defs.${name}`),
+    ...Object.entries(toObject(schema.properties)).map(([name, value]): [string, unknown] => [
+      toInnerPath(name),
       value,
     ]),
-    [below('items'), schema.items],
-    [below('additionalProperties'), schema.additionalProperties],
+    ...Object.entries(toObject(schema.$defs)).map(([name, value]): [string, unknown] => [
+      toInnerPath(`$defs.${name}`),
+      value,
+    ]),
+    [toInnerPath('items'), schema.items],
+    [toInnerPath('additionalProperties'), schema.additionalProperties],
     ...combinators.flatMap((keyword) => {
       const schemas = schema[keyword];
       return Array.isArray(schemas)
-        ? schemas.map((value, i): [string, unknown] => [below(`${keyword}[${i}]`), value])
+        ? schemas.map((value, i): [string, unknown] => [toInnerPath(`${keyword}[${i}]`), value])
         : [];
     }),
   ];
   return [
     ...ownLocations,
-    ...inner.flatMap(([at, value]) => (isObject(value) ? findLocations(value, matches, at, depth + 1) : [])),
+    ...inner.flatMap(([innerPath, value]) =>
+      isObject(value) ? findLocations(value, matches, innerPath, depth + 1) : [],
+    ),
   ];
 }
 

@@ -20,7 +20,7 @@ import { forms } from './forms.ts';
 import { libraries } from './libraries.ts';
 import { quoteShellWord } from './literals.ts';
 
-/** Page that a snippet was compared with, and the date of the comparison. */
+/** Returns the page that a snippet was compared with, and the date of the comparison. */
 const toDocumentation = (url: string, checked = '2026-11-22') => ({ url, checked });
 
 /** Unchanged tool name. Models accept up to 64 characters. */
@@ -108,7 +108,7 @@ const programClients: readonly DeclaredClient[] = [
     snippet(to) {
       // The link reads the credential from a variable, so that no browser history stores it.
       const linkedServer = { url: to.url, ...getHeaders(withToken(to, `\${env:${getTokenVariable(to)}}`)) };
-      const query = new URLSearchParams({ name: to.name, config: base64(JSON.stringify(linkedServer)) });
+      const query = new URLSearchParams({ name: to.name, config: encodeBase64(JSON.stringify(linkedServer)) });
       const install = { label: 'Install in Cursor', href: `cursor://anysphere.cursor-deeplink/mcp/install?${query}` };
       const tokenText = `The link reads the credential from a variable: ${getExportCommand(to, to.token ?? '')}`;
       const config = { mcpServers: { [to.name]: { url: to.url, ...getHeaders(to) } } };
@@ -128,15 +128,19 @@ const programClients: readonly DeclaredClient[] = [
     name: 'VS Code',
     documentation: toDocumentation('https://code.visualstudio.com/api/extension-guides/ai/mcp'),
     snippet(to) {
-      const server = (connection: ClientConnection) => ({ type: 'http', url: to.url, ...getHeaders(connection) });
+      const createServer = (connection: ClientConnection) => ({ type: 'http', url: to.url, ...getHeaders(connection) });
       // VS Code asks for the credential once and stores it in the system keychain.
       const input = { type: 'promptString', id: 'token', description: `Credential for ${to.name}`, password: true };
-      const promptedServer = server(withToken(to, `\${input:token}`));
+      const promptedServer = createServer(withToken(to, `\${input:token}`));
       const link = { name: to.name, ...promptedServer, ...(to.token !== undefined && { inputs: [input] }) };
       const href = `vscode:mcp/install?${encodeURIComponent(JSON.stringify(link))}`;
       const after = getNextSteps(to, undefined, 'After you open the link, VS Code asks for the credential.');
       const install = { label: 'Install in VS Code', href };
-      return createJsonSnippet('In .vscode/mcp.json:', { servers: { [to.name]: server(to) } }, { install, ...after });
+      return createJsonSnippet(
+        'In .vscode/mcp.json:',
+        { servers: { [to.name]: createServer(to) } },
+        { install, ...after },
+      );
     },
     rules: {
       redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect', 'https://insiders.vscode.dev/redirect'],
@@ -419,7 +423,7 @@ function toStdioServer({ url, token }: ClientConnection) {
   return { command: 'npx', args: ['-y', 'mcp-remote', url, ...header, ...insecure], ...env };
 }
 
-function base64(value: string): string {
+function encodeBase64(value: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(value)));
 }
 

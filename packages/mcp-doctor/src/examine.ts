@@ -105,7 +105,7 @@ async function finishLogin({ logIn, report }: Examination): Promise<FinishedLogi
   }
 }
 
-/** Ends the login of the examination. */
+/** Ends the login that was completed for the examination. */
 async function revokeLogin({ report }: Examination, { revoke }: FinishedLogin, token: string): Promise<void> {
   const title = 'The login is ended';
   if (!revoke) return void report('logout', title, ok('The server cannot end a login before it expires.', []));

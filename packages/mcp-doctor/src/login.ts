@@ -153,8 +153,8 @@ async function checkAuthorization(attempt: LoginAttempt): Promise<Verdict> {
 }
 
 /**
- * Starts a login as the clients that use their metadata document wherever documents are supported, and never register
- * instead.
+ * Starts a login as each client that always uses its metadata document where documents are supported, and never
+ * registers instead.
  */
 async function checkClientDocuments(attempt: LoginAttempt): Promise<Verdict> {
   const documentClients = [...knownDocuments].filter(([, { requiresDocument }]) => requiresDocument);

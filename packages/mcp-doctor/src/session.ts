@@ -103,27 +103,27 @@ export function checkInitialize(result: Fields): Verdict {
 }
 
 /** A stateful session. Every request after `initialize` repeats its revision and its session ID, if it has one. */
-type McpSession = { at: McpAddress; headers: Record<string, string>; hasId: boolean };
+type McpSession = { target: McpAddress; headers: Record<string, string>; hasId: boolean };
 
-function createSession(at: McpAddress, response: WebResponse): McpSession {
+function createSession(target: McpAddress, response: WebResponse): McpSession {
   const { protocolVersion } = getResult(parseRpc(response));
   const id = response.headers.get('mcp-session-id');
   const headers = {
     'mcp-protocol-version': String(protocolVersion ?? newestStatefulRevision),
     ...(id !== null && { 'mcp-session-id': id }),
   };
-  return { at, headers, hasId: id !== null };
+  return { target, headers, hasId: id !== null };
 }
 
-async function checkNotification({ at, headers }: McpSession): Promise<Verdict> {
-  const { status } = await post(at, { method: 'notifications/initialized' }, headers);
+async function checkNotification({ target, headers }: McpSession): Promise<Verdict> {
+  const { status } = await post(target, { method: 'notifications/initialized' }, headers);
   if (status === 202) return ok('202, as the protocol requires.');
   if (status < 300) return warning(`The server responds to notifications/initialized with ${status} instead of 202.`);
   return problem(`The server responds to notifications/initialized with ${status}, so clients give up.`);
 }
 
-async function checkUnknownMethod({ at, headers }: McpSession): Promise<Verdict> {
-  const response = await post(at, { id: 7, method: 'toolhost/doctor' }, headers);
+async function checkUnknownMethod({ target, headers }: McpSession): Promise<Verdict> {
+  const response = await post(target, { id: 7, method: 'toolhost/doctor' }, headers);
   const error = asObject(parseRpc(response)?.error);
   if (typeof error.code === 'number') return ok('The server responds to an unknown method with a JSON-RPC error.');
   return warning(
@@ -135,7 +135,7 @@ async function checkUnknownMethod({ at, headers }: McpSession): Promise<Verdict>
  * Checks GET, which clients open to receive server messages. 405 means that there are none (MCP 2025-11-25,
  * transports).
  */
-async function checkGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
+async function checkGet({ target: { web, address, token }, headers }: McpSession): Promise<Verdict> {
   const response = await web.request(address, {
     headers: { ...headers, ...getAuthorization(token), accept: 'text/event-stream' },
     isHeadOnly: true,
@@ -150,7 +150,7 @@ async function checkGet({ at: { web, address, token }, headers }: McpSession): P
  * Ends a session as clients do that no longer need it. 405 means that the server does not allow that (MCP 2025-11-25,
  * transports).
  */
-async function endSession({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
+async function endSession({ target: { web, address, token }, headers }: McpSession): Promise<Verdict> {
   const { status } = await web.request(address, {
     method: 'DELETE',
     headers: { ...headers, ...getAuthorization(token) },
@@ -164,13 +164,13 @@ async function endSession({ at: { web, address, token }, headers }: McpSession):
 const maxPages = 50;
 
 /** Returns all tools, read page by page, or the reason why they cannot be read. */
-async function listTools({ at, headers }: McpSession): Promise<Fields[] | string> {
+async function listTools({ target, headers }: McpSession): Promise<Fields[] | string> {
   const tools: Fields[] = [];
   const cursors = new Set<unknown>();
   let cursor: unknown;
   for (let page = 0; page < maxPages; page++) {
     const params = cursor === undefined ? {} : { cursor };
-    const response = await post(at, { id: 10 + page, method: 'tools/list', params }, headers);
+    const response = await post(target, { id: 10 + page, method: 'tools/list', params }, headers);
     const rpc = parseRpc(response);
     const pageTools = getResult(rpc).tools;
     if (!Array.isArray(pageTools))
@@ -194,14 +194,14 @@ function describeRpc(rpc: Fields | undefined): string {
  * Checks which protocol generations the server supports. Lack of the stateless one is not a problem, because clients
  * fall back.
  */
-async function checkStateless(at: McpAddress): Promise<Verdict> {
+async function checkStateless(target: McpAddress): Promise<Verdict> {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': statelessRevision,
     'io.modelcontextprotocol/clientCapabilities': {},
     'io.modelcontextprotocol/clientInfo': clientInfo,
   };
   const response = await post(
-    at,
+    target,
     { id: 5, method: 'server/discover', params: { _meta: meta } },
     { 'mcp-protocol-version': statelessRevision, 'mcp-method': 'server/discover' },
   );
@@ -219,13 +219,13 @@ async function checkStateless(at: McpAddress): Promise<Verdict> {
 
 /** Examines everything after the login: the handshake, the tools, a call, and the requests of newer clients. */
 export async function examineSession(
-  at: McpAddress,
+  target: McpAddress,
   response: WebResponse,
   { address, report, call }: Examination,
 ): Promise<void> {
   const rpc = parseRpc(response);
   if (report('handshake', 'The server introduces itself', checkInitialize(getResult(rpc))).status === 'problem') return;
-  const session = createSession(at, response);
+  const session = createSession(target, response);
   report('notification', 'The handshake is completed', await checkNotification(session));
   const tools = await listTools(session);
   if (typeof tools === 'string') report('tool_list', 'The tool list is well-formed', problem(tools));
@@ -235,7 +235,7 @@ export async function examineSession(
   }
   report('unknown_method', 'Unknown methods get a response', await checkUnknownMethod(session));
   report('get', 'GET gets a response', await checkGet(session));
-  report('stateless', 'The newest revision', await checkStateless(at));
+  report('stateless', 'The newest revision', await checkStateless(target));
   if (session.hasId) report('session', 'The session is ended', await endSession(session));
 }
 
@@ -265,7 +265,11 @@ const blockTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link
 const maxTextLength = 300;
 
 /** Calls one tool and checks the form of its result (MCP 2025-11-25, server/tools). */
-async function checkCall({ at, headers }: McpSession, tools: readonly Fields[], call: ExaminedCall): Promise<Verdict> {
+async function checkCall(
+  { target, headers }: McpSession,
+  tools: readonly Fields[],
+  call: ExaminedCall,
+): Promise<Verdict> {
   const tool = tools.find(({ name }) => name === call.tool);
   if (!tool) {
     const names = tools.map(({ name }) => String(name));
@@ -278,7 +282,7 @@ async function checkCall({ at, headers }: McpSession, tools: readonly Fields[], 
       [],
     );
   const params = { name: call.tool, arguments: call.arguments };
-  const response = await post(at, { id: 20, method: 'tools/call', params }, headers);
+  const response = await post(target, { id: 20, method: 'tools/call', params }, headers);
   const rpc = parseRpc(response);
   if (!rpc || !('result' in rpc || 'error' in rpc))
     return problem(`The server responds to tools/call with ${response.status} and no JSON-RPC message.`);

@@ -37,7 +37,7 @@ export const maxBatchMessages = 100;
  * messages are not processed.
  */
 export const maxBatchLength = 2 * 1024 * 1024;
-const batchTooLong =
+const batchTooLongMessage =
   'not processed: the responses to the earlier messages of this batch have reached the size limit; send this message in its own request';
 
 /** Handles a single request. @throws RpcError, and any error of a call */
@@ -136,7 +136,7 @@ async function handleBatchItem(
   try {
     const message = toMessage(item);
     if (message.id === undefined) return undefined;
-    if (processed.length > maxBatchLength) return formatFailure(errorCodes.invalidRequest, batchTooLong);
+    if (processed.length > maxBatchLength) return formatFailure(errorCodes.invalidRequest, batchTooLongMessage);
     // The calls of a batch can take minutes, in which the credential may be revoked.
     const server = processed.count === 0 ? authorizedServer : await context.authorization.refresh();
     return await handleMethod(server, message, context);

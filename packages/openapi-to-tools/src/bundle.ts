@@ -5,7 +5,7 @@ import { parseDocument } from './document/parse-document.ts';
 import type { Finding } from './model.ts';
 import { isOpenApi } from './openapi/read-openapi.ts';
 
-/** Maximum number of files in one description, and maximum size of the bundled document in characters. */
+/** Maximum number of files in one description. */
 export const maxFiles = 200;
 export const maxBundleCharacters = 16 * 1024 * 1024;
 
@@ -26,32 +26,32 @@ const maxCheckedReferences = 20_000;
 const [colon, hash] = [...':#'].map((sign) => sign.charCodeAt(0));
 const separators = new Set([...' \t\r\n"\':'].map((sign) => sign.charCodeAt(0)));
 
-/** Returns true if a document may contain a reference that does not begin with #. */
+/** Returns true if a document may refer to another file: a reference into the document itself begins with #. */
 export function mayReferenceFiles(document: Uint8Array | string): boolean {
   const bytes =
     typeof document === 'string'
       ? Buffer.from(document)
       : Buffer.from(document.buffer, document.byteOffset, document.byteLength);
-  let at = bytes.indexOf('$ref');
+  let position = bytes.indexOf('$ref');
   for (
     let checkedCount = 0;
-    at >= 0 && checkedCount < maxCheckedReferences;
-    checkedCount++, at = bytes.indexOf('$ref', at + 4)
+    position >= 0 && checkedCount < maxCheckedReferences;
+    checkedCount++, position = bytes.indexOf('$ref', position + 4)
   ) {
-    if (isFileReference(bytes, at + 4)) return true;
+    if (isFileReference(bytes, position + 4)) return true;
   }
-  return at >= 0;
+  return position >= 0;
 }
 
 /**
- * Returns true if a value other than #… follows. Works on bytes: a regular expression blocks the event loop four times
- * as long.
+ * Returns true if a reference after the key `$ref` does not begin with #. Works on bytes: a regular expression takes
+ * four times as long.
  */
 function isFileReference(bytes: Buffer, from: number): boolean {
-  let at = from;
+  let position = from;
   let isKey = false;
-  for (; at < from + 20 && separators.has(bytes[at] ?? 0); at++) isKey ||= bytes[at] === colon;
-  return isKey && bytes[at] !== hash;
+  for (; position < from + 20 && separators.has(bytes[position] ?? 0); position++) isKey ||= bytes[position] === colon;
+  return isKey && bytes[position] !== hash;
 }
 
 /**
@@ -74,7 +74,7 @@ export function bundle(text: string, base: string, files: ReadonlyMap<string, De
     const target = from === base && reference.startsWith('#') ? undefined : resolveAddress(reference, from, base);
     if (target === undefined) return reference;
     const { address, fragment } = target;
-    // An anchor is searched for in the whole document.
+    // An anchor (`#name`) is unique in the whole bundle, so its file is left out of the reference.
     const isAnchor = fragment !== '' && !fragment.startsWith('/');
     if (address === base) return `#${fragment}`;
     const file = files.get(address);
@@ -93,7 +93,7 @@ export function bundle(text: string, base: string, files: ReadonlyMap<string, De
     if (rewriteReferences(parsed, (reference) => resolveReference(reference, address))) isSingleDocument = false;
     if (address !== base) mounted.set(getFileName(address, base), parsed);
   }
-  if (seenAddresses.size + missing.size > maxFiles) throw invalidDocument(`refers to more than ${maxFiles} files`);
+  if (seenAddresses.size + missing.size > maxFiles) throw createDocumentError(`refers to more than ${maxFiles} files`);
   if (missing.size > 0) return { missing: [...missing] };
   if (isSingleDocument && problems.size === 0) return { document: undefined };
   for (const [address, problem] of problems) {
@@ -101,11 +101,11 @@ export function bundle(text: string, base: string, files: ReadonlyMap<string, De
   }
   const bundled = { ...(value as JsonFields), [bundleField]: { files: Object.fromEntries(mounted), findings } };
   if (isTooLarge(bundled))
-    throw invalidDocument(`is larger than ${maxBundleCharacters / 1024 / 1024} MB with its files`);
+    throw createDocumentError(`is larger than ${maxBundleCharacters / 1024 / 1024} MB with its files`);
   return { document: JSON.stringify(bundled) };
 }
 
-/** Returns true if a value exceeds the size limit as JSON. Content shared by YAML aliases is written each time. */
+/** Returns true if a value exceeds the size limit as JSON, which repeats a value for each YAML alias of it. */
 function isTooLarge(value: unknown): boolean {
   let remainingCharacters = maxBundleCharacters;
   const queue = [value];
@@ -122,14 +122,14 @@ function isTooLarge(value: unknown): boolean {
 }
 
 /** Returns the findings made while reading the files of a bundled document. */
-export function bundleFindings(value: unknown): Finding[] {
+export function getBundleFindings(value: unknown): Finding[] {
   return toList(getField(getField(value, bundleField), 'findings')).map((finding) => ({
     at: toText(getField(finding, 'at')),
     message: toText(getField(finding, 'message')),
   }));
 }
 
-/** Resolves a reference to a file and a fragment in it. Returns undefined for a file that is not read. */
+/** Splits a reference into the address of a file and a fragment. Returns undefined for a file that must not be read. */
 function resolveAddress(
   reference: string,
   from: string,
@@ -154,7 +154,7 @@ function parseFile(address: string, text: string, base: string, findings: Findin
     findings.push(...parsed.findings.map(({ at, message }) => ({ at: `${name}: ${at}`, message })));
     return parsed.value;
   } catch (error) {
-    throw invalidDocument(`${name}: ${getParseProblem(error)}`);
+    throw createDocumentError(`${name}: ${getParseProblem(error)}`);
   }
 }
 
@@ -199,6 +199,6 @@ function escapePointer(name: string): string {
   return name.replaceAll('%', '%25').replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-function invalidDocument(message: string): Error {
+function createDocumentError(message: string): Error {
   return invalidInputError([{ path: 'document', message }]);
 }

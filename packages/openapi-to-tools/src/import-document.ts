@@ -80,15 +80,16 @@ function selectResponseFields({ chosen }: ImportPlan, { root }: ApiDescription):
 }
 
 /**
- * Adds `response_fields`. They count as an edit: a re-import leaves them unchanged, and they are not part of the
- * generated values.
+ * Adds `response_fields`. They are not part of the generated values, so a re-import treats them as an edit and leaves
+ * them unchanged.
  */
 function addResponseFields(config: ImportedConfig, responseFieldsByTool: ResponseFieldsByTool): object {
-  const tools = config.tools.map((tool) => ({ ...tool, ...responseFields(responseFieldsByTool.get(tool)) }));
+  const tools = config.tools.map((tool) => {
+    const fields = responseFieldsByTool.get(tool);
+    return fields ? { ...tool, response_fields: fields.paths } : tool;
+  });
   return { ...config, tools };
 }
-
-const responseFields = (fields: ResponseFields | undefined) => fields && { response_fields: fields.paths };
 
 function limitFindings(findings: readonly Finding[]): Finding[] {
   const listed = findings

@@ -80,7 +80,7 @@ export type ApiResponses = {
   isRedirect: boolean;
   /** Fields of the successful JSON response, and fields one level down as `outer.inner`. */
   fields: readonly string[];
-  /** Schema of that response, exactly as in the document. */
+  /** Schema of the successful JSON response, exactly as in the document. */
   schema: unknown;
 };
 
@@ -97,8 +97,8 @@ export type ApiServer = { url: string; description: string; variables: readonly 
 export type ApiScheme = {
   name: string;
   /**
-   * Only address that receives this credential, if it was found in a request. A description declares the address
-   * itself.
+   * Address of the request that the credential was found in, the only one that receives it. A credential that a
+   * description declares has none.
    */
   address?: string | undefined;
   kind: 'bearer' | 'basic' | 'key' | 'oauth2' | 'aws' | 'unsupported';

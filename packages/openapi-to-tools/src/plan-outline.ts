@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * Operations that a plan lists; totals are often enough for an agent. The service loads this file at startup and the
- * importer itself only for an import.
+ * Operations that a plan can list; `none` if the totals are enough. This file is separate from the importer, which the
+ * service loads only for an import.
  */
 export const reportKinds = ['none', 'chosen', 'all', 'problems'] as const;
 export type ReportKind = (typeof reportKinds)[number];
@@ -17,6 +17,7 @@ export type OfferedKind = (typeof offeredKinds)[number];
 /** Maximum size of a document in a request, in characters. A fetched document may be twice as long. */
 export const maxDocumentCharacters = 16 * 1024 * 1024;
 
+/** `whole` tools match their operation, `loosened` ones check less, `partial` ones send less; `skipped` has no tool. */
 export const importOutcomes = ['whole', 'loosened', 'partial', 'skipped'] as const;
 export type ImportOutcome = (typeof importOutcomes)[number];
 
@@ -90,7 +91,7 @@ export const planShape = {
 };
 
 export type PlanReport = z.output<z.ZodObject<typeof planShape>>;
-/** Question of the plan. `required` ones must be answered before a server can be created. */
+/** Question of the plan. Required questions must be answered before a server can be created. */
 export type Question = PlanReport['questions'][number];
 /** Stored secret that the configuration references, with its description. */
 export type RequiredSecret = PlanReport['secrets'][number];
@@ -101,8 +102,8 @@ export type Proposal = PlanReport['proposal'];
 export type ImportReportLine = PlanReport['report'][number];
 
 const optionalText = z.string().optional();
-const fields = z.array(z.object({ path: z.string(), before: optionalText, after: optionalText })).max(50);
-const tools = z.array(z.object({ tool: z.string(), operation: z.string(), fields })).max(500);
+const changedFields = z.array(z.object({ path: z.string(), before: optionalText, after: optionalText })).max(50);
+const changedTools = z.array(z.object({ tool: z.string(), operation: z.string(), fields: changedFields })).max(500);
 
 /**
  * Changes that a re-import would make. Lists are truncated; counts are complete. An absent `before` or `after` means
@@ -125,8 +126,8 @@ export const reimportShape = {
     .array(z.object({ path: z.string(), before: optionalText, after: optionalText }))
     .max(10)
     .describe('Server fields that change.'),
-  changed: tools.describe('Tools that change, with the fields that are updated from the document.'),
-  edits: tools.describe(
+  changed: changedTools.describe('Tools that change, with the fields that are updated from the document.'),
+  edits: changedTools.describe(
     'Edits that are preserved: `before` is the value in the description, `after` the value on the server.',
   ),
   conflicts: z

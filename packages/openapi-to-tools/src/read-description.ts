@@ -1,5 +1,5 @@
 import { invalidInputError } from '@toolhost/errors/errors';
-import { bundleFindings } from './bundle.ts';
+import { getBundleFindings } from './bundle.ts';
 import { isBru } from './collections/bru-blocks.ts';
 import { readBru } from './collections/bruno.ts';
 import { isBrunoExport, readBrunoExport } from './collections/bruno-export.ts';
@@ -60,7 +60,7 @@ function readAny(text: string): ApiDescription {
   const { value, findings } = parseDocument(plain);
   const description = readValue(value);
   if (description)
-    return { ...description, findings: [...findings, ...bundleFindings(value), ...description.findings] };
+    return { ...description, findings: [...findings, ...getBundleFindings(value), ...description.findings] };
   throw invalidInputError([{ path: 'document', message: explainUnsupportedFormat(plain, value) ?? unsupportedFormat }]);
 }
 

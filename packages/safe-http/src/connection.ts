@@ -58,9 +58,9 @@ export class Connection {
   readonly pool: Pool;
   /** Monotonic ms. Meaningful only while the connection is idle. */
   idleSince = 0;
-  /** Number of requests that it has completed. */
+  /** Number of completed requests. */
   completedRequests = 0;
-  /** Transfer that has checked it out. */
+  /** Transfer that has checked out the connection. */
   transfer: Transfer | undefined;
   /** True if the request of the transfer was written. */
   isRequestSent = false;

@@ -35,7 +35,8 @@ type Upstream = {
   url: URL;
   connect: Connect;
   /**
-   * Number of quiet periods without unsolicited bytes. From `trustedQuietPeriods` on, connections may be reused immediately.
+   * Number of quiet periods without unsolicited bytes. From `trustedQuietPeriods` on, connections may be reused
+   * immediately.
    */
   quietPeriods: number;
   /** Time until which each connection carries only one request, in monotonic ms. */
@@ -68,7 +69,7 @@ export type Pool = {
   readonly waiting: Transfer[];
   /** Number of connections, idle or not. */
   connections: number;
-  /** Callback that next looks for a connection for the waiting transfers. */
+  /** Pending callback that serves the waiting transfers. */
   serveImmediate: NodeJS.Immediate | undefined;
   quietTimer: NodeJS.Timeout | undefined;
 };
@@ -126,7 +127,7 @@ export class Connections {
   start(transfer: Transfer): void {
     const { workspaceId, origin, credentialHash, timeoutMs } = transfer.exchange;
     const workspace = this.#workspaces.get(workspaceId) ?? this.#createWorkspace(workspaceId);
-    // A tenant may use at most as many as are still free, so another tenant always finds a connection.
+    // A tenant may use at most as many connections as are still free, so another tenant always finds one.
     const isTooMany = workspace.tenant.requests >= this.#maxConnections - this.#requests;
     if (this.#isClosed || isTooMany)
       transfer.fail(this.#isClosed ? createStoppingError() : createTooManyRequestsError(workspace.tenant));
@@ -220,7 +221,7 @@ export class Connections {
     const isFull = this.#open.size >= this.#maxConnections;
     const victim = isFull ? this.#findLongestIdle(pool.workspace) : undefined;
     if (isFull && !victim) return undefined;
-    // Counted before the other connection closes. That may be of this pool, and a pool without connections is dropped.
+    // Counted first: if the victim was the last connection of this pool, closing it would drop the pool.
     pool.connections++;
     if (victim) this.closeIdle(victim);
     const connection = new Connection(pool, this);

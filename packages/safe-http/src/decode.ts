@@ -29,7 +29,7 @@ export type DecodeJob = {
 };
 
 /**
- * Decodes a body on a job thread if it has more than `maxInlineBytes`, compressed or decompressed. Node's own threads also
+ * Decodes a body with more than `maxInlineBytes`, compressed or decompressed, on a job thread. Node's own threads also
  * resolve names and read files for everyone, without fairness among workspaces. @throws JobError
  */
 export type DecodeOnThread = (
@@ -91,7 +91,7 @@ export function runDecodeJob({ body, coding, limitBytes }: DecodeJob['input']): 
   }
 }
 
-/** Names of no coding, including the transfer encodings and character sets of email. */
+/** Matches names that mean no coding, including the transfer encodings and character sets of email. */
 const noCodingPattern = /^(identity|none|binary|[78]bit|utf-?8|us-ascii|(iso-8859|windows)-\d+)?$/;
 
 function normalizeName(coding: string | readonly string[] | undefined): string {

@@ -73,9 +73,9 @@ const isWebPort = (port: number) => [80, 443, 3000, 4443, 5000, 9443].includes(p
 const localNamePattern = /(^|\.)(local|localhost|internal|intranet|lan|home|corp|arpa|invalid|test)$/i;
 
 /**
- * Returns why a configured URL may not be called, decided without a DNS lookup; undefined if it may. `serviceLocation` is the host
- * and path of this service: a tool that calls it would create a loop. With `allow` undefined there are no exceptions,
- * and the message mentions none.
+ * Returns the reason why a configured URL may not be called, decided without a DNS lookup; undefined if it may.
+ * `serviceLocation` is the host and path of this service: a tool that calls it would create a loop. Without `allow`,
+ * there are no exceptions, and the message mentions none.
  */
 export function checkUrl(
   url: URL,

@@ -94,7 +94,7 @@ const uncountedBytes = 16 * 1024;
 
 /**
  * Free body chunks of a response. Each chunk costs memory and time regardless of its size, and so does an interim
- * response. Beyond this number, chunks must have `minAverageChunkBytes` on average, which is less than a row of any regular
+ * response. Beyond this number, chunks must have `minAverageChunkBytes` on average, less than a row of any usual
  * stream.
  */
 const freeChunks = 10_000;

@@ -15,7 +15,7 @@ type LookupOwner = { isUnverified: boolean; running: number };
 type Callback = Parameters<Resolve>[1];
 type Outcome = Parameters<Callback>;
 
-/** Runs `expire` when the process has run for `ms`. Returns a function that cancels it. */
+/** Calls `expire` after `ms` in which the process was running. Returns a function that cancels the call. */
 type After = (ms: number, expire: () => void) => () => void;
 
 /** Time after which a queued lookup fails. Its connection would time out soon after (`connectTimeoutMs`). */

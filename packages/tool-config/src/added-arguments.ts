@@ -18,14 +18,14 @@ const clientArguments: ReadonlySet<string> = new Set([
 /** Maximum number of name comparisons per call. */
 const maxCompared = 2000;
 const maxNameLength = 64;
-/** Minimum lengths at which one and two edits count as a misspelling of a declared name. */
+/** Minimum lengths of names in characters at which one and two edits count as a misspelling of a declared name. */
 const minLengthForOneEdit = 5;
 const minLengthForTwoEdits = 8;
 
 /**
  * Returns the names of undeclared arguments to drop from a call: those that clients are known to add and, if the call
- * only reads, every name that is not close to a declared one. Any other undeclared argument is refused, because a
- * filter that is missing from a write or a deletion widens it.
+ * only reads, every name that is not close to a declared one. Other undeclared arguments stay and are refused later: a
+ * write or a deletion without one of its filters would change too much.
  */
 export function findIgnoredArguments(args: object, declared: readonly string[], isReadOnly: boolean): string[] {
   const declaredNames = new Set(declared);
@@ -61,8 +61,8 @@ function normalizeName(name: string): string {
 
 const maxListed = 10;
 
-/** Returns the result line that names the dropped arguments, or no lines if nothing was dropped. */
-export function ignoredArgumentsText(names: readonly string[], reason: string): string[] {
+/** Formats the result line that names the dropped arguments. Returns no line if nothing was dropped. */
+export function formatIgnoredArguments(names: readonly string[], reason: string): string[] {
   if (names.length === 0) return [];
   const listedNames = names.slice(0, maxListed).map((name) => name.slice(0, maxNameLength).toWellFormed());
   const more = names.length > maxListed ? ` and ${names.length - maxListed} more` : '';

@@ -15,8 +15,8 @@ type AuthenticationType = (typeof authenticationTypes)[number];
 
 const optionalText = (maxLength: number) => z.string().min(1).max(maxLength).optional();
 /** User or password; either may be empty (RFC 7617, 2). */
-const possiblyEmpty = (maxLength: number) => z.string().max(maxLength).optional();
-/** Maximum characters of a scope, and of the value of an extra parameter. */
+const optionalOrEmptyText = (maxLength: number) => z.string().max(maxLength).optional();
+/** Maximum number of characters of a scope, and of the value of an extra parameter. */
 export const maxScopeLength = 200;
 export const maxExtraParamLength = 1000;
 const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'allowed: a scope without spaces (RFC 6749, 3.3)');
@@ -34,8 +34,8 @@ export const authenticationSchema = z.strictObject({
   token: optionalText(8192).describe(
     'A stored credential that is sent with every call, normally "{{NAME}}". Callers then use a workspace API key.',
   ),
-  user: possiblyEmpty(500).describe('Basic: user name of a stored credential, instead of token.'),
-  password: possiblyEmpty(4096).describe(
+  user: optionalOrEmptyText(500).describe('Basic: user name of a stored credential, instead of token.'),
+  password: optionalOrEmptyText(4096).describe(
     'Basic: password of a stored credential, normally "{{NAME}}". Use "" if the upstream accepts only a user name.',
   ),
   token_url: optionalText(2048).describe('ClientCredentials: token endpoint of the authorization server.'),
@@ -78,12 +78,12 @@ export function toCredentialList(authentication: Authentications | undefined): r
   return Array.isArray(authentication) ? authentication : [authentication];
 }
 
-/** Returns the path of one entry of `authentications`, whose own path is `at`. */
-export function credentialPath(authentications: Authentications, index: number, at = 'authentication'): string {
-  return Array.isArray(authentications) ? `${at}[${index}]` : at;
+/** Returns the path of one entry of `authentications`. `parentPath` is the path of `authentications` itself. */
+export function credentialPath(authentications: Authentications, index: number, parentPath = 'authentication'): string {
+  return Array.isArray(authentications) ? `${parentPath}[${index}]` : parentPath;
 }
 
-/** The credentials of a configuration: the default for its tools, and named ones that a tool may use instead. */
+/** Credentials of a configuration: the default for its tools, and named ones that a tool may use instead. */
 export type Credentials = {
   authentication?: Authentications | undefined;
   credentials?: Readonly<Record<string, Authentications>> | undefined;
@@ -103,7 +103,7 @@ export function getToolAuthentication(
   return Object.hasOwn(credentials, credential) ? credentials[credential] : undefined;
 }
 
-/** A credential of a configuration, its path, and the prefix of the names under which its values are stored. */
+/** Credential of a configuration. Its secret values are stored under names with `storedNamePrefix`. */
 type CredentialEntry = { credential: Authentication; path: string; storedNamePrefix: string };
 
 /** Lists every credential of a configuration. */
@@ -112,13 +112,15 @@ export function listCredentials({ authentication, credentials = {} }: Credential
     `credentials.${name}`,
     authentications,
   ]);
-  const all =
+  const entries =
     authentication === undefined ? namedEntries : [['authentication', authentication] as const, ...namedEntries];
-  return all.flatMap(([at, authentications]) =>
+  return entries.flatMap(([parentPath, authentications]) =>
     toCredentialList(authentications).map((credential, index) => ({
       credential,
-      path: credentialPath(authentications, index, at),
-      storedNamePrefix: Array.isArray(authentications) ? `${at}[${credentialLocation(credential)}]` : at,
+      path: credentialPath(authentications, index, parentPath),
+      storedNamePrefix: Array.isArray(authentications)
+        ? `${parentPath}[${getCredentialLocation(credential)}]`
+        : parentPath,
     })),
   );
 }
@@ -177,11 +179,8 @@ export function credentialQueryNames(authentication: Authentications | undefined
   return toOwnedNames(toCredentialList(authentication).flatMap((credential) => credentialQueryKey(credential) ?? []));
 }
 
-/**
- * Returns the location of a credential for the name of its stored value, so this text must never change.
- * `server-rules.ts` decides if two credentials of one configuration could be confused.
- */
-function credentialLocation(authentication: Authentication): string {
+/** Returns the location of a credential. The names of stored values contain this text, so it must never change. */
+function getCredentialLocation(authentication: Authentication): string {
   const { type, cookie = '' } = authentication;
   if (type === 'Cookie') return `cookie:${cookie}`;
   const key = credentialQueryKey(authentication);
@@ -198,7 +197,7 @@ export function credentialValue({ type }: Authentication, token: string): string
 const sealedFieldNames = ['token', 'password', 'client_secret', 'secret_access_key', 'session_token'] as const;
 type SealedFieldName = (typeof sealedFieldNames)[number];
 
-/** A credential field that holds the secret itself: its path, and the name under which its value is stored. */
+/** Credential field that holds the secret itself: its path, and the name under which its value is stored. */
 type SealedField = { path: string; name: string; value: string };
 
 /** Returns the names of the credential fields that hold a secret instead of a reference to one. */
@@ -225,12 +224,12 @@ export function sealedFields(config: Credentials): SealedField[] {
 
 /** Returns the credentials with a mask in place of each literal secret. */
 export function maskCredentials({ authentication, credentials }: Credentials, mask: string): Credentials {
-  const maskOne = (credential: Authentication): Authentication => ({
+  const maskCredential = (credential: Authentication): Authentication => ({
     ...credential,
     ...Object.fromEntries(getLiteralSecretFields(credential).map((field) => [field, mask])),
   });
   const maskAll = (authentications: Authentications): Authentications =>
-    Array.isArray(authentications) ? authentications.map(maskOne) : maskOne(authentications);
+    Array.isArray(authentications) ? authentications.map(maskCredential) : maskCredential(authentications);
   return {
     ...(authentication && { authentication: maskAll(authentication) }),
     ...(credentials && {

@@ -1,19 +1,19 @@
 import type { JsonSchema } from '@toolhost/json-schema/json-schema';
 
-/** Tools that a server in search mode lists instead of its own tools. */
+/** Names of the tools that a server in search mode lists instead of its own tools. */
 export const searchToolNames = { search: 'search_tools', describe: 'describe_tool', call: 'call_tool' } as const;
 
-/** Maximum results of one search, and maximum tools of one description request. */
+/** Maximum number of results of one search, and of tools of one description request. */
 export const maxResults = 10;
 export const maxDescribedTools = 10;
 const maxQueryLength = 500;
 
-/** Facts that agents learn about the tools before they search. */
+/** Facts about the tools of a server that agents learn before they search. */
 export type CatalogFacts = {
   tools: number;
   /** Number of tools by tag, in tool order. */
   tags: ReadonlyMap<string, number>;
-  /** True if every tool is read-only or idempotent, and if any tool is destructive. */
+  /** `isReadOnly` and `isIdempotent` apply to every tool, `isDestructive` to at least one. */
   hints: { isReadOnly: boolean; isDestructive: boolean; isIdempotent: boolean };
 };
 
@@ -72,7 +72,7 @@ const callInput: JsonSchema = {
   additionalProperties: false,
 };
 
-/** Returns the definitions of the three tools, written for a model that has never seen the server. */
+/** Returns the definitions of the three search tools, written for a model that has never seen the server. */
 export function createSearchToolDefinitions({ tools, tags, hints }: CatalogFacts): ToolDefinition[] {
   const { search, describe, call } = searchToolNames;
   const count = tools === 1 ? '1 tool' : `${tools} tools`;
@@ -106,6 +106,7 @@ export function createSearchToolDefinitions({ tools, tags, hints }: CatalogFacts
   ];
 }
 
+/** Maximum number of tags in a description, and of their characters. */
 const maxTagsShown = 40;
 const maxTagsLength = 1000;
 
@@ -123,5 +124,5 @@ function formatTags(tags: ReadonlyMap<string, number>): string {
   return ` Tags, with the number of tools: ${formattedTags.join(', ')}${omittedNote}.`;
 }
 
-/** Sentence for the instructions of a server in search mode. */
+/** Sentences for the instructions of a server in search mode. */
 export const searchInstructions = `The tools of this server are not listed. Find them with ${searchToolNames.search}, read them with ${searchToolNames.describe}, and run them with ${searchToolNames.call}.`;

@@ -3,13 +3,13 @@ import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import { isRawNumber } from '@toolhost/json/json';
 
 /**
- * A difference between two configurations. A side without the field is undefined. The path is shortened, because a
- * configuration may have names of any length and thousands of fields below each.
+ * A difference between two configurations. A side without the field is undefined. The path is shortened, because names
+ * may have any length and each may be part of thousands of paths.
  */
 export type FieldChange = { path: string; before?: unknown; after?: unknown };
 
 type Fields = { readonly [name: string]: unknown };
-/** A field, by its name within the object that contains it. Undefined is the whole configuration. */
+/** A field, by its name within the object that contains it; undefined for the whole configuration. */
 type Location = { key: string; path: string; parent: Location } | undefined;
 type LocatedChange = FieldChange & { location: Location };
 
@@ -93,7 +93,7 @@ async function findDifferences(before: unknown, after: unknown): Promise<Located
   return changes;
 }
 
-/** A comparison that can pause after each field. */
+/** Comparison that pauses after each field, so that its caller can yield to the event loop. */
 type Comparison = Generator<undefined, void>;
 
 function* compareConfigs(before: unknown, after: unknown, changes: LocatedChange[]): Comparison {
@@ -103,7 +103,7 @@ function* compareConfigs(before: unknown, after: unknown, changes: LocatedChange
     return;
   }
   yield* compare(previous.otherFields, updated.otherFields, undefined, changes);
-  yield* compareFields(previous.tools, updated.tools, childLocation(undefined, 'tools'), changes);
+  yield* compareFields(previous.tools, updated.tools, getChildLocation(undefined, 'tools'), changes);
 }
 
 /**
@@ -124,11 +124,11 @@ function* compare(before: unknown, after: unknown, location: Location, changes: 
 }
 
 function* compareFields(previous: Fields, updated: Fields, location: Location, changes: LocatedChange[]): Comparison {
-  const count = changes.length;
+  const countBefore = changes.length;
   for (const key of mergeNames(previous, updated)) {
-    yield* compare(getOwnValue(previous, key), getOwnValue(updated, key), childLocation(location, key), changes);
+    yield* compare(getOwnValue(previous, key), getOwnValue(updated, key), getChildLocation(location, key), changes);
   }
-  if (changes.length === count && isReordered(previous, updated)) {
+  if (changes.length === countBefore && isReordered(previous, updated)) {
     changes.push(createChange(location, Object.keys(previous), Object.keys(updated)));
   }
 }
@@ -147,7 +147,7 @@ function* isSameJson(before: unknown, after: unknown): Generator<undefined, bool
 }
 
 /** Returns the location of an object's field, or of a list entry whose name is in brackets. */
-function childLocation(parent: Location, key: string): Location {
+function getChildLocation(parent: Location, key: string): Location {
   const path = parent === undefined ? [key] : key.startsWith('[') ? [parent.path + key] : [parent.path, key];
   return { key, path: joinPath(path), parent };
 }
@@ -157,7 +157,7 @@ function mergeNames(previous: Fields, updated: Fields): string[] {
   return [...Object.keys(updated), ...Object.keys(previous).filter((name) => !Object.hasOwn(updated, name))];
 }
 
-/** Returns true if the same fields are in a different order. Order matters: agents see a tool's arguments in it. */
+/** Returns true if fields are in a different order, which matters because agents see arguments in this order. */
 function isReordered(previous: Fields, updated: Fields): boolean {
   const names = Object.keys(updated);
   return Object.keys(previous).some((name, index) => name !== names[index]);
@@ -172,7 +172,7 @@ function createChange(location: Location, before: unknown, after: unknown): Loca
   return { location, path: location?.path ?? '', ...sides };
 }
 
-/** Returns the entries of an object, or of a list of named objects by name. Undefined for any other value. */
+/** Returns the entries of an object, or the objects of a list by their unique names; undefined for any other value. */
 function toFields(value: unknown): Fields | undefined {
   if (typeof value !== 'object' || value === null || isRawNumber(value)) return undefined;
   if (!Array.isArray(value)) return value as Fields;

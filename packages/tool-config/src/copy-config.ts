@@ -20,8 +20,8 @@ export function getBaseUrl(config: ServerConfig): string | undefined {
 
 /**
  * Returns the configuration of a copy. A copy keeps the values of its own environment: name, base URL, variable values,
- * and login. Everything else comes from the original. A copy follows its original and is never imported from an API
- * description.
+ * and login. Everything else comes from the original, except for its link to an API description, because a copy is
+ * never imported.
  */
 export function createCopyConfig(
   original: ServerConfig,

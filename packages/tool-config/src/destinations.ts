@@ -11,7 +11,7 @@ export type Encoding = (typeof bodyEncodings)[number];
 /** How the body of a tool is built: in an encoding, from one argument, or from a template. */
 export type BodyKind = Encoding | 'argument' | 'template';
 
-/** Location that an argument is sent in. `part`: only within a body template, or as the name or type of a file. */
+/** Location that an argument is sent in. `part` is a part of a body template, or the name or type of a file. */
 export type Destination = 'url' | 'query' | 'header' | 'cookie' | 'body' | 'part';
 
 /** Returns true if the `body` of a tool names an encoding; otherwise it names an argument. */
@@ -76,19 +76,19 @@ function getFileDetailArguments(declared: readonly Argument[]): string[] {
   );
 }
 
-const nested = ['brackets', 'indices', 'deep'];
+/** Styles that send a nested value as several parameters, such as `a[b]`. */
+const nestedStyles = ['brackets', 'indices', 'deep'];
 
-/** An argument and its upstream name. */
+/** Argument of a caller or a constant, with its upstream name. */
 type NamedArgument = { name: string; wireName: string; style: WireStyle | undefined };
 
 /** A caller's argument, and the upstream name of the constant that a receiver could confuse it with. */
 type ConfusableArgument = NamedArgument & { constant: string };
 
 /**
- * Finds caller arguments that a receiver could read as a constant. Accepts several sets of constants in succession and
- * compares the names only once. Such arguments are not sent: a constant, or an argument fixed by a view, is what the
- * server's owner wants to send regardless of the caller. In JSON, receivers ignore at most the case; elsewhere a name
- * has many spellings.
+ * Returns a function that finds the arguments that a receiver could read as one of the constants. Such arguments are
+ * not sent, because a constant, or an argument fixed by a view, must not depend on the caller. The names are compared
+ * only once, for any number of calls. In JSON, receivers ignore at most the case; elsewhere a name has many spellings.
  */
 export function createConstantMatcher(
   callerArguments: readonly NamedArgument[],
@@ -97,30 +97,30 @@ export function createConstantMatcher(
   if (kind === 'argument' || kind === 'template') return () => [];
   let comparison: NameComparison | undefined;
   return (constants) => {
-    const fixed = [...callerArguments.keys()].filter((at) => constants.has(callerArguments[at]?.name ?? ''));
+    const fixed = [...callerArguments.keys()].filter((index) => constants.has(callerArguments[index]?.name ?? ''));
     if (fixed.length === 0 || fixed.length === callerArguments.length) return [];
     comparison ??= (kind === 'json' ? compareJsonNames : compareParameterNames)(
       callerArguments.map(({ wireName }) => wireName),
     );
     const constantIndexes = new Map<number, number>();
     for (const constant of fixed)
-      for (const at of comparison.getConflicts(constant))
-        if (!constantIndexes.has(at)) constantIndexes.set(at, constant);
+      for (const index of comparison.getConflicts(constant))
+        if (!constantIndexes.has(index)) constantIndexes.set(index, constant);
     const { folded } = comparison;
-    return callerArguments.flatMap((argument, at) => {
-      const constant = constants.has(argument.name) ? undefined : constantIndexes.get(at);
-      if (constant === undefined || containsConstant(argument, folded[at] ?? '', folded[constant] ?? '')) return [];
+    return callerArguments.flatMap((argument, index) => {
+      const constant = constants.has(argument.name) ? undefined : constantIndexes.get(index);
+      if (constant === undefined || containsConstant(argument, folded[index] ?? '', folded[constant] ?? '')) return [];
       return [{ ...argument, constant: callerArguments[constant]?.wireName ?? '' }];
     });
   };
 }
 
 /**
- * Returns true if the constant is one of the names that an object's properties can produce. Names that a caller
- * supplies are compared on each call, so the object is sent.
+ * Returns true if only the properties of an object could have the name of the constant. Callers choose these names, so
+ * they are compared on each call instead, and the object is sent.
  */
 function containsConstant({ style }: NamedArgument, foldedName: string, constant: string): boolean {
-  if (style !== 'repeat' && !nested.includes(style ?? '')) return false;
+  if (style !== 'repeat' && !nestedStyles.includes(style ?? '')) return false;
   return foldedName !== constant && !foldedName.startsWith(`${constant}[`);
 }
 
@@ -181,9 +181,9 @@ function findDuplicateNames(siblings: readonly Argument[]): Problem[] {
   return problems;
 }
 
-/** Returns true if an argument becomes parameters whose names begin like `wireName`. */
+/** Returns true if a nested argument could produce a parameter with the name `wireName`. */
 function canProduceName({ name, wire, type }: Argument, wireName: string): boolean {
-  if (!nested.includes(wire.style ?? '') || ['string', 'number', 'integer', 'boolean'].includes(type ?? ''))
+  if (!nestedStyles.includes(wire.style ?? '') || ['string', 'number', 'integer', 'boolean'].includes(type ?? ''))
     return false;
   return wireName.startsWith(`${wire.wire_name ?? name}[`);
 }

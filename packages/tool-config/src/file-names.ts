@@ -37,8 +37,8 @@ const extensions: Readonly<Record<string, string>> = {
 
 const genericBinaryType = 'application/octet-stream';
 /**
- * Types that a browser might run or render as a page. They are all text formats; no stored file should have one of
- * them.
+ * Matches types that a browser might run or render as a page. All of them are text formats, which results contain as
+ * text, so no file needs one.
  */
 const activeTypePattern = /html|svg|[/+]xml$|(?:java|ecma|vb|j)script|^(?:multipart|message|text)\//;
 
@@ -70,10 +70,10 @@ export function formatContentDisposition(name: string): string {
 /** Time for which the URL of a file is valid, in ms. */
 export const fileRetentionMs = 10 * 60_000;
 
-/** Maximum bytes of files that are embedded in one result; further files get a URL. */
+/** Maximum bytes of all files that are embedded in one result. Further files get a URL. */
 export const maxInlineBytes = 256 * 1024;
 
-/** Bytes of a chunk of a stored file, except the last one. Sealing a chunk takes less than a millisecond. */
+/** Size in bytes of the chunks of a stored file. Sealing a chunk takes less than a millisecond. */
 export const fileChunkBytes = 192 * 1024;
 
 /** Name and media type of a file; both are safe to display and to send in a header. */

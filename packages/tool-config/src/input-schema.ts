@@ -2,11 +2,11 @@ import { findLiteralPlaceholders, findUnknownRequired } from '@toolhost/errors/i
 import { addZodIssues, describeValue, type ProblemList } from '@toolhost/errors/problems';
 import { toPlainNumbers } from '@toolhost/json/json';
 import type { JsonSchema } from '@toolhost/json-schema/json-schema';
-import { checkSchema, depthProblem } from '@toolhost/json-schema/schema-rules';
+import { checkSchema, findDepthProblem } from '@toolhost/json-schema/schema-rules';
 import { z } from 'zod';
 import { hasControlCharacter } from './http/values.ts';
 
-/** Serialization of an array or object in a query, form, or header. */
+/** Serializations of an array or object in a query, form, or header. */
 const wireStyles = ['repeat', 'comma', 'brackets', 'indices', 'pipe', 'space', 'deep', 'json', 'querystring'] as const;
 export type WireStyle = (typeof wireStyles)[number];
 
@@ -24,8 +24,8 @@ const textOrArgument = z.union([
 export type TextOrArgument = z.infer<typeof textOrArgument>;
 
 /**
- * Keywords of an argument that control how it is sent. They appear in a flat field definition, or next to the standard
- * keywords of a property in the JSON Schema form. They are hidden from agents.
+ * Keywords of an argument that control how it is sent, hidden from agents. They appear in a flat field definition, or
+ * next to the standard keywords of a property in the JSON Schema form.
  */
 const wireKeywords = {
   wire_name: z
@@ -72,7 +72,7 @@ const wireKeywords = {
 };
 
 const wireKeywordNames = Object.keys(wireKeywords) as (keyof typeof wireKeywords)[];
-/** Keywords that are specific to this service and hidden from agents. */
+/** Keywords that are specific to Toolhost and hidden from agents. */
 const hiddenKeywords = ['in', ...wireKeywordNames];
 const wireFields = z.object(wireKeywords);
 type WireFields = z.infer<typeof wireFields>;
@@ -124,7 +124,7 @@ export type Argument = {
   required: boolean;
   location: ArgumentLocation | undefined;
   fallback: unknown;
-  /** How the argument is sent; usually empty. `wire.value` is the value of an argument that callers do not supply. */
+  /** Keywords that control how the argument is sent; usually empty. `wire.value` is the value of a constant. */
   wire: WireFields;
   /** Declared JSON type, if it is a single one. */
   type: string | undefined;
@@ -199,14 +199,14 @@ export function isJsonSchemaForm(schema: InputSchema): boolean {
 
 /** Adds all problems of an `input_schema`. Paths are relative to it. */
 export function checkInputSchema(exactSchema: InputSchema, problems: ProblemList): void {
-  const depthError = depthProblem(exactSchema);
+  const depthError = findDepthProblem(exactSchema);
   if (depthError) {
     problems.add(() => depthError);
     return;
   }
   // The rules see plain numbers. The stored and sent numbers keep their exact digits.
   const schema = toPlainNumbers(exactSchema) as InputSchema;
-  const names = argumentNames(schema);
+  const names = listArgumentNames(schema);
   if (names.length > maxArguments) {
     const message = `found ${names.length} arguments; allowed: at most ${maxArguments}`;
     problems.add(() => ({ path: '', message }));
@@ -247,7 +247,7 @@ function checkLiterals(
   propertyProblems.addAll(findLiteralPlaceholders(properties));
 }
 
-/** Checks this service's own keywords, which appear next to those of JSON Schema. */
+/** Checks the keywords of Toolhost, which appear next to those of JSON Schema. */
 function checkProperties(schema: InputSchema, problems: ProblemList): void {
   for (const [name, definition] of Object.entries(getProperties(schema))) {
     const location = (definition as { in?: ArgumentLocation } | null)?.in;
@@ -304,7 +304,7 @@ function getProperties(schema: InputSchema): Record<string, unknown> {
 }
 
 /** Returns the argument names in declaration order, including constants. */
-export function argumentNames(schema: InputSchema): string[] {
+export function listArgumentNames(schema: InputSchema): string[] {
   return Object.keys(getProperties(schema));
 }
 
@@ -336,7 +336,7 @@ export function getConstants(schema: InputSchema): { name: string; value: unknow
     .map(([name, definition]) => ({ name, value: (definition as { value: unknown }).value }));
 }
 
-/** Returns the schema with each constant replaced by the result of `change`. */
+/** Returns the schema with changed constants. */
 export function withConstants(schema: InputSchema, change: (value: unknown) => unknown): InputSchema {
   const constants = getConstants(schema);
   if (constants.length === 0) return schema;
@@ -392,7 +392,7 @@ function convertNullable({ nullable, ...definition }: Definition): Definition {
   };
 }
 
-/** Returns the same object if the schema has no hidden keyword. */
+/** Returns a JSON Schema as agents see it: the same object if it has no hidden keyword. */
 function toVisibleJsonSchema(schema: InputSchema): JsonSchema {
   const properties = Object.entries(getProperties(schema));
   if (!properties.some(([, definition]) => hasHiddenKeyword(definition))) return schema as JsonSchema;

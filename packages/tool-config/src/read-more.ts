@@ -45,7 +45,7 @@ function formatContinuationHint(cursor: string | undefined): string {
 }
 
 /** Returns the note at the end of a continuation. `cursor` is undefined for the last one. */
-export function formatContinuationNote(about: string, cursor: string | undefined): string {
+export function formatContinuationNote(description: string, cursor: string | undefined): string {
   const nextStep = cursor === undefined ? 'This is the end.' : `Continue with cursor "${cursor}".`;
-  return `[This is ${about}. ${nextStep}]`;
+  return `[This is ${description}. ${nextStep}]`;
 }

@@ -24,27 +24,27 @@ export type ArgumentContext = {
   tool: BodyFields;
   declared: readonly Argument[];
   destinations: ReadonlyMap<string, Destination>;
-  /** Undefined when the URL is not valid. */
+  /** Parsed `url`; undefined if it is not valid. */
   template: UrlTemplate | undefined;
   /** Headers of the credentials, folded. */
   credentials: ReadonlySet<string>;
   /** Cookie names of the credentials. */
   cookies: readonly string[];
   hasQueryCredential: boolean;
-  guesses: SuggestionBudget;
+  budget: SuggestionBudget;
 };
 
-/** Returns the problems of how the arguments of a tool are sent. Paths are relative to the tool. */
+/** Returns the problems in how the arguments of a tool are sent. Paths are relative to the tool. */
 export function findArgumentProblems(context: ArgumentContext): Problem[] {
   return [
     ...context.declared.flatMap((argument) => [
-      ...locationProblems(argument, context),
-      ...styleProblems(argument, context),
-      ...fileProblems(argument, context),
-      ...constantProblems(argument),
+      ...findLocationProblems(argument, context),
+      ...findStyleProblems(argument, context),
+      ...findFileProblems(argument, context),
+      ...findConstantProblems(argument),
     ]),
-    ...headerProblems(context),
-    ...nameProblems(context),
+    ...findHeaderProblems(context),
+    ...findUpstreamNameProblems(context),
   ];
 }
 
@@ -61,7 +61,7 @@ function matchesTokenLocation(argument: Argument, template: UrlTemplate): boolea
   return argument.location === 'query' && inQuery && !isInPath(argument, template);
 }
 
-function locationProblems(argument: Argument, { tool, destinations, template }: ArgumentContext): Problem[] {
+function findLocationProblems(argument: Argument, { tool, destinations, template }: ArgumentContext): Problem[] {
   const { name, location, wire } = argument;
   const to = destinations.get(name);
   const problems: Problem[] = [];
@@ -102,7 +102,7 @@ const missingStyle =
 const textStyles = ['comma', 'pipe', 'space', 'json'];
 const headerStyles = ['repeat', ...textStyles];
 
-function styleProblems(argument: Argument, context: ArgumentContext): Problem[] {
+function findStyleProblems(argument: Argument, context: ArgumentContext): Problem[] {
   const { tool, destinations } = context;
   const { style, media_type, content } = argument.wire;
   const to = destinations.get(argument.name);
@@ -132,7 +132,7 @@ function styleProblems(argument: Argument, context: ArgumentContext): Problem[] 
   return [];
 }
 
-/** Returns why an argument cannot be the whole query. */
+/** Returns the reason why an argument cannot be the whole query, if there is one. */
 function findWholeQueryProblem(
   { name }: Argument,
   { destinations, template, hasQueryCredential }: ArgumentContext,
@@ -145,7 +145,7 @@ function findWholeQueryProblem(
   ];
 }
 
-function fileProblems(argument: Argument, { tool, declared, destinations, guesses }: ArgumentContext): Problem[] {
+function findFileProblems(argument: Argument, { tool, declared, destinations, budget }: ArgumentContext): Problem[] {
   const { content, file_name, media_type } = argument.wire;
   const isBody = getBodyKind(tool) === 'argument' && tool.body === argument.name;
   const isMultipartPart = getBodyKind(tool) === 'multipart' && destinations.get(argument.name) === 'body';
@@ -178,35 +178,35 @@ function fileProblems(argument: Argument, { tool, declared, destinations, guesse
     ['file_name', file_name],
     ['media_type', media_type],
   ] as const) {
-    const message = referenceProblem(argument, text, declared, guesses);
+    const message = findReferenceProblem(argument, text, declared, budget);
     if (message) add(`${field}.argument`, message);
   }
   return problems;
 }
 
-function referenceProblem(
+function findReferenceProblem(
   { name }: Argument,
   text: TextOrArgument | undefined,
   declared: readonly Argument[],
-  guesses: SuggestionBudget,
+  budget: SuggestionBudget,
 ): string | undefined {
   if (typeof text !== 'object') return undefined;
   const names = declared.map((argument) => argument.name).filter((otherName) => otherName !== name);
   if (names.includes(text.argument)) return undefined;
-  return `found ${describeValue(text.argument)}; allowed: the name of another argument${suggestName(text.argument, names, guesses)}`;
+  return `found ${describeValue(text.argument)}; allowed: the name of another argument${suggestName(text.argument, names, budget)}`;
 }
 
-function constantProblems(argument: Argument): Problem[] {
+function findConstantProblems(argument: Argument): Problem[] {
   if (argument.wire.value === undefined || argument.fallback === undefined) return [];
   return [{ path: fieldPath(argument, 'default'), message: 'has no effect on a constant; leave it out' }];
 }
 
-function headerProblems({ tool, declared, credentials, cookies }: ArgumentContext): Problem[] {
+function findHeaderProblems({ tool, declared, credentials, cookies }: ArgumentContext): Problem[] {
   const problems: Problem[] = [];
   const headers = new Set(Object.keys(tool.headers).map(foldHeaderName));
   const usedCookies = [...cookies];
   for (const argument of declared) {
-    if (argument.location === 'cookie') problems.push(...cookieProblem(argument, usedCookies));
+    if (argument.location === 'cookie') problems.push(...findCookieProblem(argument, usedCookies));
     if (argument.location !== 'header') continue;
     const add = (message: string) => problems.push({ path: getNamePath(argument), message });
     const problem = getHeaderNameProblem(getWireName(argument));
@@ -221,8 +221,8 @@ function headerProblems({ tool, declared, credentials, cookies }: ArgumentContex
   return problems;
 }
 
-/** `usedCookies` are the cookie names so far. */
-function cookieProblem(argument: Argument, usedCookies: string[]): Problem[] {
+/** Returns the problem of a cookie argument. Adds its name to `usedCookies`, the cookie names so far. */
+function findCookieProblem(argument: Argument, usedCookies: string[]): Problem[] {
   const name = getWireName(argument);
   const path = getNamePath(argument);
   if (!isHeaderName(name))
@@ -232,8 +232,8 @@ function cookieProblem(argument: Argument, usedCookies: string[]): Problem[] {
   return isUsed ? [{ path, message: 'this cookie is already set by authentication or another argument' }] : [];
 }
 
-/** Returns names that have no effect, or that receivers could confuse with others in the same location. */
-function nameProblems({ tool, declared, destinations }: ArgumentContext): Problem[] {
+/** Returns the problems of upstream names that have no effect, or that receivers could confuse with one another. */
+function findUpstreamNameProblems({ tool, declared, destinations }: ArgumentContext): Problem[] {
   const kind = getBodyKind(tool);
   const isNamed = ({ name }: Argument) => {
     const to = destinations.get(name);
@@ -257,31 +257,31 @@ export const maxTemplateDepth = 32;
 const maxTokens = 1000;
 
 /** Returns the problems of `body` and `body_template`. `inUrl` are the arguments in the URL. */
-export function bodyProblems(
+export function findBodyProblems(
   tool: BodyFields,
   declared: readonly Argument[],
   inUrl: readonly string[],
-  guesses: SuggestionBudget,
+  budget: SuggestionBudget,
 ): Problem[] {
   const names = declared.map((argument) => argument.name);
   if (tool.method === 'HEAD' && (tool.body !== undefined || tool.body_template !== undefined)) {
     const path = tool.body === undefined ? 'body_template' : 'body';
     return [{ path, message: 'a HEAD request has no body; leave it out' }];
   }
-  return [...encodingProblems(tool, names, inUrl, guesses), ...findTemplateProblems(tool, names, guesses)];
+  return [...findEncodingProblems(tool, names, inUrl, budget), ...findTemplateProblems(tool, names, budget)];
 }
 
-function encodingProblems(
+function findEncodingProblems(
   tool: BodyFields,
   names: readonly string[],
   inUrl: readonly string[],
-  guesses: SuggestionBudget,
+  budget: SuggestionBudget,
 ): Problem[] {
   const { body } = tool;
   if (body === undefined || body === '') return [];
   const problem = (message: string) => [{ path: 'body', message }];
   if (!isEncoding(body) && !names.includes(body)) {
-    const guess = suggestName(body, [...bodyEncodings, ...names], guesses);
+    const guess = suggestName(body, [...bodyEncodings, ...names], budget);
     return problem(
       `found ${JSON.stringify(body.slice(0, 64))}; allowed: json, form, multipart or the name of an argument${guess}`,
     );
@@ -294,7 +294,7 @@ function encodingProblems(
   }
   const type = getContentType(tool);
   const implied = type === undefined ? undefined : getImpliedEncoding(type);
-  // Any other type may replace the one of JSON or of a form, but a multipart type contains the boundary generated here.
+  // A custom type may replace that of JSON or of a form, but a multipart type contains the boundary generated here.
   const contradicts = implied !== undefined ? implied !== body : type !== undefined && body === 'multipart';
   if (isEncoding(body) && contradicts)
     return problem(`"${body}" contradicts the Content-Type header; remove one of the two`);
@@ -304,7 +304,7 @@ function encodingProblems(
 function findTemplateProblems(
   { body_template: template }: BodyFields,
   names: readonly string[],
-  guesses: SuggestionBudget,
+  budget: SuggestionBudget,
 ): Problem[] {
   if (template === undefined) return [];
   const problem = (message: string) => [{ path: 'body_template', message }];
@@ -315,7 +315,7 @@ function findTemplateProblems(
   const unknown = listTexts(template).find((text) => /^:[A-Za-z_]\w*$/.test(text) && !names.includes(text.slice(1)));
   if (unknown === undefined) return [];
   return problem(
-    `${describeValue(unknown)} looks like a token, but input_schema has no such argument${suggestName(unknown.slice(1), names, guesses)}`,
+    `${describeValue(unknown)} looks like a token, but input_schema has no such argument${suggestName(unknown.slice(1), names, budget)}`,
   );
 }
 
@@ -327,7 +327,7 @@ function listTexts(value: unknown): string[] {
 }
 
 /** Returns the problem of a GET request whose form body contains no arguments. */
-export function emptyFormProblem({ method, body }: BodyFields, inBody: readonly Argument[]): Problem | undefined {
+export function findEmptyFormProblem({ method, body }: BodyFields, inBody: readonly Argument[]): Problem | undefined {
   if (method !== 'GET' || (body !== 'form' && body !== 'multipart') || inBody.length > 0) return undefined;
   return {
     path: 'body',
@@ -336,7 +336,7 @@ export function emptyFormProblem({ method, body }: BodyFields, inBody: readonly 
 }
 
 /** Returns the problem of a static Content-Type that contradicts the body. `inBody` are the arguments in the body. */
-export function contentTypeProblem(tool: BodyFields, inBody: readonly Argument[]): Problem | undefined {
+export function findContentTypeProblem(tool: BodyFields, inBody: readonly Argument[]): Problem | undefined {
   const type = getContentType(tool);
   const isTemplate = tool.body_template !== undefined;
   if (type === undefined || getImpliedEncoding(type) === 'json' || (inBody.length === 0 && !isTemplate))

@@ -4,8 +4,8 @@ import type { ServerConfig } from './server-config.ts';
 import { createSecretOriginResolver, getServerSecretUses, getToolSecretUses } from './server-wide.ts';
 
 /**
- * Secrets that the calls of a configuration need, small enough to be stored next to it. `names` are the secrets that
- * placeholders refer to. All secrets are sent to `origins`; those in `apart` are also sent to the listed extra origins.
+ * Secrets that the calls of a configuration need, small enough to be stored with it. `names` are the secrets in
+ * placeholders. All secrets are sent to `origins`, and those in `apart` also to the origins listed there.
  */
 export type SecretNeeds = {
   names: readonly string[];
@@ -23,7 +23,7 @@ export async function getSecretNeeds(config: ServerConfig): Promise<SecretNeeds>
   for (const [index, tool] of config.tools.entries()) {
     if (index % toolsPerChunk === toolsPerChunk - 1) await yieldToEventLoop();
     if (!tool.disabled)
-      for (const { names: used } of getToolSecretUses(tool, config)) for (const name of used) names.add(name);
+      for (const { names: usedNames } of getToolSecretUses(tool, config)) for (const name of usedNames) names.add(name);
   }
   const getOrigins = createSecretOriginResolver(config);
   const commonOrigins = getOrigins('');
@@ -43,12 +43,12 @@ export async function getSecretNeeds(config: ServerConfig): Promise<SecretNeeds>
 }
 
 /** A stored secret and the origins that it may be sent to. */
-type Stored = { name: string; origins: readonly string[] };
+type StoredSecret = { name: string; origins: readonly string[] };
 
 /** Returns the secrets without a value, and those that may not be sent to every host that needs them. */
 export function findUnmetNeeds(
   { names, origins, apart }: SecretNeeds,
-  stored: readonly Stored[],
+  stored: readonly StoredSecret[],
 ): { missing: string[]; moved: string[] } {
   const storedNames = new Set(stored.map(({ name }) => name));
   const getNeededOrigins = (name: string) => [...origins, ...((Object.hasOwn(apart, name) && apart[name]) || [])];

@@ -15,10 +15,10 @@ import {
 } from './authentication.ts';
 import { oauthSchema } from './oauth.ts';
 import {
-  authenticationProblems,
   checkServerWide,
+  findAuthenticationProblems,
   findNamedCredentialProblems,
-  oauthProblems,
+  findOauthProblems,
   type UrlRule,
 } from './server-rules.ts';
 import {
@@ -108,7 +108,7 @@ const keysByPath: [RegExp, readonly string[]][] = [
   [/^tools\[\d+\]\.annotations$/, ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']],
 ];
 
-function keysAt(path: string): readonly string[] {
+function findKeysAt(path: string): readonly string[] {
   return keysByPath.find(([pattern]) => pattern.test(path))?.[1] ?? [];
 }
 
@@ -123,14 +123,14 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   const problems = new ProblemList();
   for (const steps of findProtoNames(input)) problems.add(() => ({ path: toPath(steps), message: protoNameProblem }));
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
-  if (!result.success) addZodIssues(problems, result.error.issues, input, keysAt);
+  if (!result.success) addZodIssues(problems, result.error.issues, input, findKeysAt);
   if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
   const sizeProblem = result.success && checkConfigSize(result.data);
   if (sizeProblem) problems.add(() => ({ path: '', message: sizeProblem }));
   else if (result.success) problems.addAll(findOwnCredentials(result.data, result.data.variables));
   // Arguments that a view fixes are checked against the tool schemas, so those must be valid first.
-  const isSound = problems.count === 0;
-  if (result.success && result.data.views) checkViews(result.data, problems, () => isSound);
+  const hasNoProblems = problems.count === 0;
+  if (result.success && result.data.views) checkViews(result.data, problems, () => hasNoProblems);
   return result.success && problems.count === 0 ? { config: result.data, problems: [] } : { problems: problems.all() };
 }
 
@@ -143,17 +143,17 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   const authentication = authenticationsSchema.safeParse(input.authentication).data;
   const { urlProblem } = rules;
   if (typeof input.oauth === 'object' && input.oauth !== null) {
-    problems.addAll(oauthProblems(input.oauth as RawConfig, urlProblem));
+    problems.addAll(findOauthProblems(input.oauth as RawConfig, urlProblem));
     if (authentication && !Array.isArray(authentication) && isStored(authentication)) {
       const field = authentication.token === undefined ? 'type' : 'token';
       add(`authentication.${field}`, 'cannot be combined with oauth, because the token comes from the login');
     }
   }
   const credentials = serverConfigSchema.shape.credentials.safeParse(input.credentials).data;
-  const all = listCredentials({ authentication, credentials }).map(({ credential }) => credential);
-  const serverWide = checkServerWide(input, { authentication: all, urlProblem }, problems);
+  const allCredentials = listCredentials({ authentication, credentials }).map(({ credential }) => credential);
+  const serverWide = checkServerWide(input, { authentication: allCredentials, urlProblem }, problems);
   const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: serverWide.variables };
-  if (authentication) problems.addAll(authenticationProblems(authentication, context));
+  if (authentication) problems.addAll(findAuthenticationProblems(authentication, context));
   problems.addAll(findNamedCredentialProblems({ authentication, credentials }, context));
   if (!Array.isArray(input.tools)) return;
   checkToolNames(input.tools, getReservedToolNames({ ...input, tools: input.tools }), problems);
@@ -179,7 +179,7 @@ function checkToolNames(tools: readonly unknown[], reserved: ReadonlySet<string>
   for (const [index, tool] of tools.entries()) {
     const name = (tool as { name?: unknown } | null)?.name;
     if (typeof name !== 'string') continue;
-    if (reserved.has(name)) problems.add(() => ({ path: `tools[${index}].name`, message: reservedName(name) }));
+    if (reserved.has(name)) problems.add(() => ({ path: `tools[${index}].name`, message: formatReservedName(name) }));
     const previousIndex = indexesByName.get(name);
     if (previousIndex === undefined) indexesByName.set(name, index);
     else {
@@ -189,7 +189,7 @@ function checkToolNames(tools: readonly unknown[], reserved: ReadonlySet<string>
   }
 }
 
-function reservedName(name: string): string {
+function formatReservedName(name: string): string {
   return `"${name}" is the name of a built-in tool with these settings; choose another name`;
 }
 
@@ -197,7 +197,7 @@ function reservedName(name: string): string {
 const exactFields = new Set(['input_schema', 'output_schema', 'body_template']);
 
 /**
- * Accepts methods in any case, and `1e4` for a limit: numbers outside of JSON that is passed on are plain numbers.
+ * Converts methods to upper case, and numbers such as `1e4` to plain numbers, except in JSON that is sent unchanged.
  * Nothing else is normalized.
  */
 export function normalizeConfig(raw: unknown): unknown {
@@ -222,10 +222,10 @@ function withFields(value: unknown, change: (name: string, value: unknown) => un
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, change(name, inner)]));
 }
 
-/** Mask shown for a stored secret. An update that sends it back keeps the stored value. */
+/** Mask shown instead of a stored secret. An update with the mask leaves the stored value unchanged. */
 export const mask = '********';
 
-/** Names of encrypted values that are not secrets of a server: no `{{NAME}}` can have them. */
+/** Names of encrypted values that are not secrets of a server. No `{{NAME}}` can refer to them. */
 export const configSecrets = { clientSecret: 'oauth.client_secret', description: 'imported.headers' } as const;
 
 /** Separates the secrets from a configuration: returns the document to store and show, and the values to encrypt. */
@@ -262,8 +262,8 @@ const credentialNameProblem = `has a name that ${credentialProblem}`;
 
 /**
  * Returns the paths in a valid configuration, or in one tool, that contain a credential of this service. Searches every
- * text and every name in any field: nearly all of them are sent to an upstream, to a provider, or to an agent, and
- * fields added later are covered too.
+ * text and every name, because nearly all of them are sent to an upstream, a provider, or an agent. Covers fields that
+ * are added later, too.
  */
 export function findOwnCredentials(root: ServerWide | Tool, variables: ServerWide['variables']): Problem[] {
   const problems: Problem[] = [];

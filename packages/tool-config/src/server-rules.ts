@@ -41,13 +41,13 @@ import { authorizationParams, clientTokenParams, oauthSchema, tokenParams } from
 import { interpolateVariables, type ServerWide, serverWideShape } from './server-wide.ts';
 import { checkConfigLength, findHeaderLengthProblems, getInterpolatedLength, toSizeProblems } from './sizes.ts';
 import { maxUrlLength } from './tool.ts';
-import { checkHeaders, hostProblem, type ToolContext } from './tool-rules.ts';
+import { checkHeaders, getHostProblem, type ToolContext } from './tool-rules.ts';
 
-/** Returns why this deployment may not call a URL; undefined if it may. */
+/** Returns the reason why this deployment may not call a URL, or undefined if it may. */
 export type UrlRule = (url: URL) => string | undefined;
 
 /** Checks the rules of `authentication` that its field types do not express. */
-export function authenticationProblems(authentication: Authentications, context: CredentialContext): Problem[] {
+export function findAuthenticationProblems(authentication: Authentications, context: CredentialContext): Problem[] {
   const problems = findCredentialProblems(authentication, 'authentication', context);
   if (Array.isArray(authentication))
     problems.push(...findCallerTokenProblems(toCredentialList(authentication), context.hasLogin));
@@ -55,9 +55,8 @@ export function authenticationProblems(authentication: Authentications, context:
 }
 
 /**
- * Checks the rules of `credentials`. All of them are stored, and so is `authentication` next to them. A stored
- * credential is for callers with an API key, not for everyone who can log in or who sends a token that nothing has
- * verified.
+ * Checks the rules of `credentials`: these credentials must be stored, and so must `authentication` next to them. A
+ * stored credential is for callers with an API key, not for everyone who can log in or who sends an unverified token.
  */
 export function findNamedCredentialProblems(
   { authentication, credentials = {} }: Credentials,
@@ -99,14 +98,14 @@ function findUnstored(authentications: Authentications, at: string, reason: stri
 function findCredentialProblems(authentications: Authentications, at: string, context: CredentialContext): Problem[] {
   const all = toCredentialList(authentications);
   const problems = all.flatMap((credential, index) =>
-    credentialProblems(credential, context).map(({ path, message }) => ({
+    findFieldProblems(credential, context).map(({ path, message }) => ({
       path: `${credentialPath(authentications, index, at)}.${path}`,
       message,
     })),
   );
   for (const [index, credential] of all.entries()) {
     const other = all.slice(0, index).findIndex((earlier) => isSameLocation(earlier, credential));
-    const message = `goes to the same ${locationName(credential)} as entry ${other}; change one of the two`;
+    const message = `goes to the same ${getLocationName(credential)} as entry ${other}; change one of the two`;
     if (other >= 0) problems.push({ path: credentialPath(authentications, index, at), message });
   }
   return problems;
@@ -124,7 +123,7 @@ function isSameLocation(credential: Authentication, other: Authentication): bool
   return key !== undefined && isReadAs(key, credentialQueryNames(credential));
 }
 
-function locationName({ type }: Authentication): string {
+function getLocationName({ type }: Authentication): string {
   if (type === 'QueryParam') return 'query parameter';
   return type === 'Cookie' ? 'cookie' : 'header';
 }
@@ -132,10 +131,13 @@ function locationName({ type }: Authentication): string {
 /** Checks that at most one credential comes from the caller, because a caller sends at most one token. */
 function findCallerTokenProblems(all: readonly Authentication[], hasLogin: boolean): Problem[] {
   const callerEntries = all.flatMap((credential, index) => (isStored(credential) ? [] : [index]));
-  const at = (index: number | undefined, message: string) => ({ path: `authentication[${index}].token`, message });
+  const createProblem = (index: number | undefined, message: string) => ({
+    path: `authentication[${index}].token`,
+    message,
+  });
   if (callerEntries.length > 1)
     return [
-      at(
+      createProblem(
         callerEntries[1],
         `is missing; entry ${callerEntries[0]} already sends the caller token, so store a credential`,
       ),
@@ -144,7 +146,7 @@ function findCallerTokenProblems(all: readonly Authentication[], hasLogin: boole
     return [{ path: 'authentication', message: 'no entry sends the login token; leave token out of one entry' }];
   if (!hasLogin && callerEntries.length === 1 && all.length > 1) {
     return [
-      at(
+      createProblem(
         callerEntries[0],
         'is missing; with stored credentials, callers send an API key and no token; store a credential, or set oauth',
       ),
@@ -154,16 +156,16 @@ function findCallerTokenProblems(all: readonly Authentication[], hasLogin: boole
 }
 
 /** Checks one credential. Paths are relative to it. */
-function credentialProblems(credential: Authentication, { urlProblem, variables }: CredentialContext): Problem[] {
+function findFieldProblems(credential: Authentication, { urlProblem, variables }: CredentialContext): Problem[] {
   const header = credentialHeader(credential);
-  const headerProblem = header === undefined ? undefined : credentialHeaderProblem(header);
+  const headerProblem = header === undefined ? undefined : getCredentialHeaderProblem(header);
   const lengthProblems = findLengthProblems(credential, variables);
   const problems = [
-    ...fieldProblems(credential),
+    ...findUnsupportedFields(credential),
     ...(headerProblem ? [{ path: 'header', message: headerProblem }] : []),
     ...lengthProblems,
   ];
-  // The other rules interpolate the variables.
+  // The other rules interpolate the variables, which a text that is too long must not reach.
   if (lengthProblems.length > 0) return problems;
   const key = credentialQueryKey(credential);
   if (key !== undefined && !/^[A-Za-z0-9_.~-]+$/.test(key)) {
@@ -193,7 +195,7 @@ function credentialProblems(credential: Authentication, { urlProblem, variables 
   }
   if (credential.type === 'Basic') problems.push(...findBasicProblems(credential));
   if (credential.type === 'ClientCredentials')
-    problems.push(...tokenRequestProblems(credential, urlProblem, variables));
+    problems.push(...findTokenRequestProblems(credential, urlProblem, variables));
   return problems;
 }
 
@@ -215,7 +217,7 @@ function findBasicProblems({ token, user, password }: Authentication): Problem[]
     : [];
 }
 
-function fieldProblems(credential: Authentication): Problem[] {
+function findUnsupportedFields(credential: Authentication): Problem[] {
   const { required, optional } = fieldsByType[credential.type];
   const missing = required.filter((field) => credential[field] === undefined);
   const unsupported = (Object.keys(credential) as (keyof Authentication)[]).filter(
@@ -223,11 +225,11 @@ function fieldProblems(credential: Authentication): Problem[] {
   );
   return [
     ...missing.map((field) => ({ path: field, message: `is missing; type ${credential.type} needs it` })),
-    ...unsupported.map((field) => ({ path: field, message: unsupportedFieldMessage(field, credential.type) })),
+    ...unsupported.map((field) => ({ path: field, message: formatUnsupportedField(field, credential.type) })),
   ];
 }
 
-function unsupportedFieldMessage(field: keyof Authentication, type: Authentication['type']): string {
+function formatUnsupportedField(field: keyof Authentication, type: Authentication['type']): string {
   const types = authenticationTypes.filter((candidate) => {
     const { required, optional } = fieldsByType[candidate];
     return required.includes(field) || optional.includes(field);
@@ -237,7 +239,7 @@ function unsupportedFieldMessage(field: keyof Authentication, type: Authenticati
     : `requires type ${types.join(' or ')}; leave it out`;
 }
 
-function tokenRequestProblems(
+function findTokenRequestProblems(
   { token_url, extra_params }: Authentication,
   urlProblem: UrlRule,
   variables: ServerWide['variables'],
@@ -248,7 +250,7 @@ function tokenRequestProblems(
     .map((name) => ({ path: `extra_params.${name}`, message: 'the service sets this parameter itself; leave it out' }));
   if (url === '') return problems;
   if (getPlaceholderNames(url).length > 0)
-    return [...problems, { path: 'token_url', message: unsupportedPlaceholder('token_url') }];
+    return [...problems, { path: 'token_url', message: formatUnsupportedPlaceholder('token_url') }];
   const target = parseUrl(url);
   if (!target)
     return [...problems, { path: 'token_url', message: `found ${describeValue(url)}; allowed: an https URL` }];
@@ -259,18 +261,18 @@ function tokenRequestProblems(
   return [...problems, ...[...(problem ? [problem] : []), ...owned].map((message) => ({ path: 'token_url', message }))];
 }
 
-function credentialHeaderProblem(header: string): string | undefined {
+function getCredentialHeaderProblem(header: string): string | undefined {
   if (isDescribingHeader(header)) return 'the service sets this header itself; name another one';
   return getHeaderNameProblem(header);
 }
 
 /** Checks the rules of `oauth` that its field types do not express; `oauth` may be incomplete. */
-export function oauthProblems(oauth: { [field: string]: unknown }, urlProblem: UrlRule): Problem[] {
+export function findOauthProblems(oauth: { [field: string]: unknown }, urlProblem: UrlRule): Problem[] {
   return [
-    ...providerUrlProblems('authorization_url', oauth, authorizationParams, urlProblem),
-    ...providerUrlProblems('token_url', oauth, tokenParams, urlProblem),
-    ...paramProblems('extra_params', oauth, authorizationParams),
-    ...paramProblems('token_params', oauth, tokenParams),
+    ...findProviderUrlProblems('authorization_url', oauth, authorizationParams, urlProblem),
+    ...findProviderUrlProblems('token_url', oauth, tokenParams, urlProblem),
+    ...findParamProblems('extra_params', oauth, authorizationParams),
+    ...findParamProblems('token_params', oauth, tokenParams),
     ...findUnsupportedPlaceholders(oauth),
   ];
 }
@@ -290,19 +292,19 @@ function findUnsupportedPlaceholders(oauth: { [field: string]: unknown }): Probl
   ];
   return texts
     .filter(([, text]) => typeof text === 'string' && getPlaceholderNames(text).length > 0)
-    .map(([path]) => ({ path: `oauth.${path}`, message: unsupportedPlaceholder(path) }));
+    .map(([path]) => ({ path: `oauth.${path}`, message: formatUnsupportedPlaceholder(path) }));
 }
 
 const plainFields = ['authorization_url', 'token_url', 'client_id', 'client_secret', 'token_path'] as const;
 const paramFields = ['extra_params', 'token_params'] as const;
 type ParamField = (typeof paramFields)[number];
 
-function unsupportedPlaceholder(field: string): string {
+function formatUnsupportedPlaceholder(field: string): string {
   const message = '{{NAME}} is not replaced here; enter the value itself';
   return field === 'client_secret' ? `${message}, which is stored encrypted and never shown` : message;
 }
 
-function providerUrlProblems(
+function findProviderUrlProblems(
   field: 'authorization_url' | 'token_url',
   oauth: { [field: string]: unknown },
   owned: OwnedNames,
@@ -327,7 +329,7 @@ function getParams(field: ParamField, oauth: { [field: string]: unknown }): Reco
   return oauthSchema.shape[field].safeParse(oauth[field]).data ?? {};
 }
 
-function paramProblems(field: ParamField, oauth: { [field: string]: unknown }, owned: OwnedNames): Problem[] {
+function findParamProblems(field: ParamField, oauth: { [field: string]: unknown }, owned: OwnedNames): Problem[] {
   return Object.keys(getParams(field, oauth))
     .filter((name) => isReadAs(name, owned))
     .map((name) => ({
@@ -365,17 +367,17 @@ export function checkServerWide(
   };
   const inHeaders = problems.nested((path) => `headers.${path}`);
   if (headers) checkHeaders(headers, { ...toolContext, serverWide }, inHeaders);
-  if (forward_headers) problems.addAll(forwardProblems(forward_headers, toolContext.authentication, headers));
+  if (forward_headers) problems.addAll(findForwardProblems(forward_headers, toolContext.authentication, headers));
   const base = serverWideShape.base_url.safeParse(raw.base_url).data;
   if (base === undefined) return raw.base_url === undefined ? serverWide : { ...serverWide, base_url: placeholderBase };
   const lengthMessage = checkConfigLength(getInterpolatedLength(base, variables), maxUrlLength);
-  const messages = lengthMessage === undefined ? baseUrlProblems(base, variables, toolContext) : [lengthMessage];
+  const messages = lengthMessage === undefined ? findBaseUrlProblems(base, variables, toolContext) : [lengthMessage];
   for (const message of messages) problems.add(() => ({ path: 'base_url', message }));
   return { ...serverWide, base_url: messages.length > 0 ? placeholderBase : base };
 }
 
 /** Rejects forwarded headers that are credentials or that the configuration sets itself. */
-function forwardProblems(
+function findForwardProblems(
   names: readonly string[],
   authentication: ToolContext['authentication'],
   shared: ServerWide['headers'] = {},
@@ -410,7 +412,7 @@ function checkVariables(variables: ServerWide['variables'] = {}, problems: Probl
   }
 }
 
-function baseUrlProblems(
+function findBaseUrlProblems(
   base: string,
   variables: ServerWide['variables'],
   { urlProblem }: Pick<ToolContext, 'urlProblem'>,
@@ -420,12 +422,12 @@ function baseUrlProblems(
 
 function findBaseProblems(url: string, urlProblem: UrlRule): string[] {
   if (url.includes('?')) return ['has a query; allowed: https://host/path; put the query into the url of each tool'];
-  // The tokens that are arguments are checked with each tool.
+  // Tokens such as `:id` are checked with each tool.
   const path = url.replace(/^[^:]*:\/\/[^/]*/, '');
   const tokens = [...path.matchAll(/:([A-Za-z_]\w*)/g)].map((match) => match[1] as string);
   const { template, problems } = parseUrlTemplate(url, tokens);
   if (!template) return problems;
-  const problem = hostProblem(url, urlProblem);
+  const problem = getHostProblem(url, urlProblem);
   return problem === undefined ? [] : [problem];
 }
 

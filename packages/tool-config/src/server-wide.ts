@@ -15,7 +15,7 @@ import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
 
 export const maxVariableLength = 500;
 
-/** A value that a configuration names once. Everyone who may read the configuration can see it. */
+/** Variable of a configuration. Everyone who may read the configuration can see its value. */
 export const variableSchema = z.strictObject({
   value: z
     .string()
@@ -44,7 +44,7 @@ export const serverWideShape = {
     ),
   variables: z
     .record(z.string(), variableSchema)
-    .refine((all) => Object.keys(all).length <= maxVariables, `allowed: at most ${maxVariables} variables`)
+    .refine((named) => Object.keys(named).length <= maxVariables, `allowed: at most ${maxVariables} variables`)
     .optional()
     .describe(
       'Values that replace {{NAME}} in base_url, tool URLs, headers, constants, and bodies. They are not secret.',
@@ -71,7 +71,7 @@ function createVariableResolver(variables: NonNullable<ServerWide['variables']>)
 }
 
 /** Returns the absolute URL of a tool, with the variables interpolated. */
-export function absoluteUrl(url: string, serverWide: ServerWide): string {
+export function toAbsoluteUrl(url: string, serverWide: ServerWide): string {
   return createUrlResolver(serverWide)(url);
 }
 
@@ -230,8 +230,8 @@ function findSecretUses(
 }
 
 /**
- * Callers that a hosted server accepts, and the credential that its upstream receives. Derived from the configuration
- * only.
+ * Kinds of callers that a hosted server accepts, with the credential that its upstream receives. Only the configuration
+ * decides.
  */
 export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
 export type Access = (typeof accessKinds)[number];

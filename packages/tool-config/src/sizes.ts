@@ -5,8 +5,6 @@ import { createUrlResolver, getInterpolatedValues, type ServerWide } from './ser
 import type { Tool } from './tool.ts';
 import { indexTools, selectTools, toViewTool, type View } from './view.ts';
 
-/** Size of a configuration after interpolation, computed without interpolating, and its size when compiled. */
-
 type Variables = { [name: string]: { value: string } } | undefined;
 
 /** Maximum characters that variables may insert into one tool field, the server headers, or a fixed argument. */
@@ -17,8 +15,8 @@ const maxInterpolated = { characters: 4 * 1024 * 1024, placeholders: 50_000 };
 /** Returns the length of a text after interpolation of its variables. */
 export function getInterpolatedLength(text: string, variables: Variables): number {
   let length = text.length;
-  visitPlaceholders(text, variables, (value, placeholder, count) => {
-    if (value !== undefined) length += (value - placeholder) * count;
+  visitPlaceholders(text, variables, (valueLength, placeholderLength, count) => {
+    if (valueLength !== undefined) length += (valueLength - placeholderLength) * count;
   });
   return length;
 }
@@ -39,13 +37,13 @@ export function countInsertedCharacters(value: unknown, variables: Variables): n
 function visitPlaceholders(
   value: unknown,
   variables: Variables = {},
-  visit: (length: number | undefined, placeholder: number, count: number) => void,
+  visit: (valueLength: number | undefined, placeholderLength: number, count: number) => void,
 ): void {
-  const visitOne = (name: string, placeholder: number, count: number) => {
-    visit(Object.hasOwn(variables, name) ? variables[name]?.value.length : undefined, placeholder, count);
+  const visitPlaceholder = (name: string, placeholderLength: number, count: number) => {
+    visit(Object.hasOwn(variables, name) ? variables[name]?.value.length : undefined, placeholderLength, count);
     return false;
   };
-  someString(value, (text) => somePlaceholder(text, visitOne));
+  someString(value, (text) => somePlaceholder(text, visitPlaceholder));
 }
 
 export function checkConfigLength(length: number, maxLength: number): string | undefined {
@@ -94,7 +92,7 @@ export function checkTotalInterpolation({ inUrls, elsewhere, placeholders }: Int
   return `variables and base_url insert ${characters} characters in total; allowed: ${maxInterpolated.characters}; use shorter values, or fewer {{NAME}}`;
 }
 
-/** Size of a value besides its characters. An object may be a schema, and an element an allowed value. */
+/** Compiled size of a value besides its characters: an object may be a schema, and an element an allowed value. */
 const extraSizes = { object: 40, element: 8, characterOfPattern: 8 };
 /** Size of a compiled tool, and of each server header that it includes. */
 const compiledSizes = { tool: 500, sharedHeader: 2 };
@@ -128,7 +126,7 @@ function getToolOverhead({ headers = {} }: { headers?: Record<string, string> | 
 /** Fields of a configuration that determine its size. */
 type SizedConfig = ServerWide & { tools: readonly Tool[]; views?: Record<string, View> | undefined };
 
-/** Size of a view besides its tools, and for each tool: its list entry, or its search terms. */
+/** Size of a view besides its tools, and the size of each tool in it: a list entry and a share for search terms. */
 const viewCosts = { view: 500, tool: 30, textShare: 0.15 };
 /** Maximum size that all compiled views of a server may retain. The largest tool fits in it. */
 const maxViewsSize = 5_000_000;
@@ -186,7 +184,7 @@ export function getCompiledSize(config: SizedConfig, { urls, inUrls, elsewhere }
   return Math.ceil(toolsSize + interpolatedSize + copies * elsewhere + createViewSizer(config).getMaxRetainedSize());
 }
 
-/** Returns why a configuration is too large when interpolated or compiled. */
+/** Returns the reason why a configuration is too large when interpolated or compiled, or undefined. */
 export function checkConfigSize(config: SizedConfig): string | undefined {
   const interpolation = measureInterpolation(config);
   const totalProblem = checkTotalInterpolation(interpolation);

@@ -30,19 +30,19 @@ import {
   maxArguments,
 } from './input-schema.ts';
 import {
-  bodyProblems,
-  contentTypeProblem,
-  emptyFormProblem,
   findArgumentProblems,
+  findBodyProblems,
+  findContentTypeProblem,
+  findEmptyFormProblem,
   maxTemplateDepth,
 } from './request-rules.ts';
 import type { UrlRule } from './server-rules.ts';
 import {
-  absoluteUrl,
   getToolHeaders,
   interpolateVariables,
   type ServerWide,
   type SharedHeaders,
+  toAbsoluteUrl,
 } from './server-wide.ts';
 import {
   checkConfigLength,
@@ -78,9 +78,9 @@ export function checkTool(raw: RawTool, { credentials, ...serverContext }: ToolC
   const placeholderValues = { headers: headers.data, body_template: raw.body_template, input_schema: schema.data };
   const sizeProblems = findPlaceholderProblems(raw, placeholderValues, serverWide.variables);
   problems.addAll(sizeProblems);
-  // The other rules interpolate the placeholders.
+  // The other rules interpolate the placeholders, which must not produce a text that is too long.
   if (sizeProblems.length > 0) return;
-  problems.addAll(credentialProblems(credential, credentials));
+  problems.addAll(findCredentialNameProblems(credential, credentials));
   const countBefore = problems.count;
   if (schema.success) checkInputSchema(schema.data, within('input_schema'));
   const hasSoundSchema = problems.count === countBefore;
@@ -100,7 +100,7 @@ export function checkTool(raw: RawTool, { credentials, ...serverContext }: ToolC
     serverWide.variables,
   );
   const tool = getBodyFields(raw, sentHeaders);
-  problems.addAll(bodyProblems(tool, declared, template?.names ?? [], problems.suggestionBudget));
+  problems.addAll(findBodyProblems(tool, declared, template?.names ?? [], problems.suggestionBudget));
   if (hasSoundSchema)
     problems.addAll(findSendingProblems(tool, declared, template, authentication, problems.suggestionBudget));
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
@@ -131,7 +131,7 @@ function findDuplicateHeaders(
 }
 
 /** Rejects an unknown credential name. The message does not repeat the name, because it may be a misplaced secret. */
-function credentialProblems(name: string | undefined, named: Credentials['credentials'] = {}): Problem[] {
+function findCredentialNameProblems(name: string | undefined, named: Credentials['credentials'] = {}): Problem[] {
   if (name === undefined || name === noCredential || Object.hasOwn(named, name)) return [];
   const allowed = formatNames([...Object.keys(named), noCredential]);
   return [{ path: 'credential', message: `is not a name in the server credentials; allowed: ${allowed}` }];
@@ -177,19 +177,19 @@ function checkUrl(
   if (interpolatedUrl.startsWith('//'))
     return { problems: ['begins with two slashes; allowed: one slash, or a full URL'] };
   const braceProblems = findBracesInUrl(raw, new Set(names));
-  const url = absoluteUrl(raw, serverWide);
+  const url = toAbsoluteUrl(raw, serverWide);
   const totalLengthProblem = checkConfigLength(url.length, maxUrlLength);
   if (totalLengthProblem !== undefined) return { problems: [totalLengthProblem] };
   const { template, problems } = parseUrlTemplate(url, names);
-  const hostError = isRelativeUrl ? undefined : hostProblem(url, urlProblem);
+  const hostError = isRelativeUrl ? undefined : getHostProblem(url, urlProblem);
   if (hostError) problems.push(hostError);
   problems.push(...braceProblems);
   if (!template) return { problems };
-  return { template, problems: [...problems, ...queryKeyProblems(url, authentication)] };
+  return { template, problems: [...problems, ...findQueryKeyProblems(url, authentication)] };
 }
 
 function checkPaths(raw: RawTool, problems: ProblemList): void {
-  const check = (path: () => string, text: unknown) => {
+  const checkPath = (path: () => string, text: unknown) => {
     if (typeof text !== 'string' || !splitWrittenNames(text).includes('')) return;
     problems.add(() => ({
       path: path(),
@@ -197,10 +197,10 @@ function checkPaths(raw: RawTool, problems: ProblemList): void {
         'allowed: "." or names separated by single dots, such as data.results; a backslash before a dot makes it part of a name, and "" is the empty name',
     }));
   };
-  check(() => 'response_transform', raw.response_transform);
+  checkPath(() => 'response_transform', raw.response_transform);
   const fields = Array.isArray(raw.response_fields) ? raw.response_fields : [];
   for (const [index, field] of fields.entries()) {
-    check(() => `response_fields[${index}]`, field);
+    checkPath(() => `response_fields[${index}]`, field);
     if (field !== '.') continue;
     const message = 'names no field; leave response_fields out to keep the whole response';
     problems.add(() => ({ path: `response_fields[${index}]`, message }));
@@ -208,13 +208,13 @@ function checkPaths(raw: RawTool, problems: ProblemList): void {
 }
 
 /** Checks the destination of a URL, except its tokens. */
-export function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
+export function getHostProblem(url: string, urlProblem: UrlRule): string | undefined {
   const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*(?:\/[^?#]*)?/.exec(url)?.[0];
   const target = (base === undefined ? undefined : parseUrl(base)) ?? parseUrl(url);
   return target && urlProblem(target);
 }
 
-function queryKeyProblems(url: string, authentication: Authentications | undefined): string[] {
+function findQueryKeyProblems(url: string, authentication: Authentications | undefined): string[] {
   const query = /\?([^#]*)/.exec(url)?.[1] ?? '';
   return findOwnedInQuery(query, credentialQueryNames(authentication)).map(
     (name) => `the query has ${describeValue(name)}, which carries the credential; leave it out`,
@@ -257,7 +257,7 @@ function findSendingProblems(
   declared: readonly Argument[],
   template: UrlTemplate | undefined,
   authentication: Authentications | undefined,
-  guesses: SuggestionBudget,
+  budget: SuggestionBudget,
 ): Problem[] {
   const names = declared.map(({ name }) => name);
   const hasTemplate = tool.body_template !== undefined && !isDeeperThan(tool.body_template, maxTemplateDepth);
@@ -267,7 +267,7 @@ function findSendingProblems(
   const cookies = toCredentialList(authentication).flatMap(({ cookie }) => cookie ?? []);
   const hasQueryCredential = credentialQueryNames(authentication).folded.size > 0;
   const bodyArguments = declared.filter(({ name }) => destinations.get(name) === 'body');
-  const bodyProblemsFound = [contentTypeProblem(tool, bodyArguments), emptyFormProblem(tool, bodyArguments)];
+  const contentProblems = [findContentTypeProblem(tool, bodyArguments), findEmptyFormProblem(tool, bodyArguments)];
   return [
     ...findArgumentProblems({
       tool,
@@ -277,13 +277,13 @@ function findSendingProblems(
       credentials,
       cookies,
       hasQueryCredential,
-      guesses,
+      budget,
     }),
-    ...bodyProblemsFound.filter((problem) => problem !== undefined),
+    ...contentProblems.filter((problem) => problem !== undefined),
   ];
 }
 
-/** Headers that agents never receive: credentials, and headers that describe the connection instead of the response. */
+/** Matches headers that agents never receive: credentials, and headers that describe the connection. */
 const withheldHeaders = /^(set-cookie2?|connection|keep-alive|transfer-encoding|trailer|upgrade|te|proxy-.*)$/;
 
 /** Adds problems of the fields that select other parts of a response than its body. Paths are relative to the tool. */
@@ -317,8 +317,8 @@ type PlaceholderValues = {
 };
 
 /**
- * Returns why the headers, the body, or the constants of a tool are too long after interpolation. Paths are relative to
- * the tool.
+ * Returns the headers, body, or constants of a tool that are too long after interpolation. Paths are relative to the
+ * tool.
  */
 export function findToolLengthProblems(
   { headers, body_template, input_schema }: PlaceholderValues,

@@ -6,7 +6,7 @@ import { getHeader } from './http/headers.ts';
 import { compareParameterNames, foldHeaderName } from './http/parameter-names.ts';
 import { getPlaceholderNames } from './http/placeholders.ts';
 import { getArgumentNames, parseUrlTemplate, type UrlTemplate } from './http/url-template.ts';
-import { type Argument, argumentNames, getArguments, toJsonSchema } from './input-schema.ts';
+import { type Argument, getArguments, listArgumentNames, toJsonSchema } from './input-schema.ts';
 import { deceptiveCharacters } from './invisible-characters.ts';
 import type { ServerConfig } from './server-config.ts';
 import { createToolResolver } from './server-wide.ts';
@@ -60,7 +60,7 @@ function hasIdempotencyKey({ headers, input_schema }: Tool): boolean {
  * Returns warnings about `response_fields` that omit data described by `output_schema`, or that name data it does not
  * describe.
  */
-export function findResponseWarnings(tool: Tool, at: string, guesses: SuggestionBudget): Warning[] {
+export function findResponseWarnings(tool: Tool, at: string, budget: SuggestionBudget): Warning[] {
   const { response_fields: fields, output_schema: schema } = tool;
   if (!fields || !schema || typeof schema.properties !== 'object' || schema.properties === null) return [];
   const propertyNames = Object.keys(schema.properties);
@@ -74,7 +74,7 @@ export function findResponseWarnings(tool: Tool, at: string, guesses: Suggestion
     const path = `${at}.response_fields[${index}]`;
     warnings.push({
       path,
-      message: `output_schema has no property ${firstName}, so this selects nothing that it describes${suggestName(firstName, propertyNames, guesses)}`,
+      message: `output_schema has no property ${firstName}, so this selects nothing that it describes${suggestName(firstName, propertyNames, budget)}`,
     });
   }
   const selectedNames = new Set(fields.map((field) => parseDotPath(field)[0]));
@@ -141,7 +141,7 @@ export function findBraceWarnings(headers: Readonly<Record<string, string>> | un
   });
 }
 
-/** Reason why a call may have no text for an argument. */
+/** Reason why a call may have no value for an argument. */
 type Gap = 'left out' | 'null';
 
 const remedies: Record<Gap, string> = {
@@ -216,8 +216,8 @@ function locateArguments(tool: Tool) {
     wireName: getWireName(argument),
     style: argument.wire.style,
   }));
-  const argumentsAt = (destination: string) => named.filter(({ name }) => destinations.get(name) === destination);
-  return { kind, pairs: template?.query ?? [], inQuery: argumentsAt('query'), inBody: argumentsAt('body') };
+  const findArgumentsAt = (destination: string) => named.filter(({ name }) => destinations.get(name) === destination);
+  return { kind, pairs: template?.query ?? [], inQuery: findArgumentsAt('query'), inBody: findArgumentsAt('body') };
 }
 
 /**
@@ -358,7 +358,7 @@ export function findPlaintextCredentials(
 }
 
 function hasTokenInParentheses(tool: Tool): boolean {
-  const { template } = parseUrlTemplate(tool.url, argumentNames(tool.input_schema));
+  const { template } = parseUrlTemplate(tool.url, listArgumentNames(tool.input_schema));
   return (template?.query ?? []).some(({ parts }) => {
     let depth = 0;
     for (const part of parts ?? []) {

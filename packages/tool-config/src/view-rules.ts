@@ -11,7 +11,7 @@ import { foldHeaderName, isReadAs } from './http/parameter-names.ts';
 import { getPlaceholderLimitProblem, getPlaceholderNames } from './http/placeholders.ts';
 import { parseUrlTemplate } from './http/url-template.ts';
 import { type Argument, getArguments, isJsonSchemaForm, toJsonSchema } from './input-schema.ts';
-import { absoluteUrl, interpolateVariablesIn, type ServerWide } from './server-wide.ts';
+import { interpolateVariablesIn, type ServerWide, toAbsoluteUrl } from './server-wide.ts';
 import { checkInterpolation } from './sizes.ts';
 import type { Tool } from './tool.ts';
 import { indexTools, namesNoTools, selectTools, type ToolsByName, toViewTool, type View } from './view.ts';
@@ -75,7 +75,7 @@ function checkNames(view: View, { byName, byTag }: ToolsByName, problems: Proble
     const { name } = toViewTool(entry);
     const path = typeof entry === 'string' ? `tools[${index}]` : `tools[${index}].name`;
     if (!byName.has(name))
-      problems.add(() => ({ path, message: unknownTool(name, byName, problems.suggestionBudget) }));
+      problems.add(() => ({ path, message: formatUnknownTool(name, byName, problems.suggestionBudget) }));
     else if (seenNames.has(name)) problems.add(() => ({ path, message: `"${name}" is listed twice; remove one` }));
     seenNames.add(name);
   }
@@ -93,8 +93,8 @@ function checkNames(view: View, { byName, byTag }: ToolsByName, problems: Proble
   }
 }
 
-function unknownTool(name: string, byName: ReadonlyMap<string, Tool>, guesses: SuggestionBudget): string {
-  return `the server has no tool ${JSON.stringify(name.slice(0, 100))}${suggestNearestOrList(name, [...byName.keys()], guesses)}`;
+function formatUnknownTool(name: string, byName: ReadonlyMap<string, Tool>, budget: SuggestionBudget): string {
+  return `the server has no tool ${JSON.stringify(name.slice(0, 100))}${suggestNearestOrList(name, [...byName.keys()], budget)}`;
 }
 
 type ArgumentContext = { tools: ToolsByName; check: FixedArgumentCheck; isChecked: (tool: Tool) => boolean };
@@ -111,7 +111,7 @@ function checkArguments(view: View, { tools, check, isChecked }: ArgumentContext
 
 type Selection = { tools: ToolsByName; hasValidNames: boolean };
 
-/** Adds the problems of the list as a whole. Returns the number of tools that it lists. */
+/** Adds the problems of a view's selection as a whole. Returns the number of tools that agents see in `tools/list`. */
 function checkSelection(view: View, { tools, hasValidNames }: Selection, problems: ProblemList): number {
   const add = (message: string) => problems.add((): Problem => ({ path: '', message }));
   if (namesNoTools(view) && !view.read_only) {
@@ -147,7 +147,7 @@ const stepsPerValue = 300;
 /** Data of a tool that the check of its fixed arguments needs in any view. */
 type PreparedTool = {
   declared: ReadonlyMap<string, Argument>;
-  /** Reason why no argument can be removed from the schema, or undefined. */
+  /** Reason why no argument can be removed from the schema; undefined if each can. */
   inseparableReason: string | undefined;
   schema: CompiledSchema;
 };
@@ -164,7 +164,10 @@ function createFixedArgumentCheck(context: ViewContext, values: number): FixedAr
     const checkedValues: [name: string, value: unknown][] = [];
     for (const [name, value] of Object.entries(fixed)) {
       if (!preparedTool.declared.has(name)) {
-        problems.add(() => ({ path: name, message: unknownArgument(name, preparedTool, problems.suggestionBudget) }));
+        problems.add(() => ({
+          path: name,
+          message: formatUnknownArgument(name, preparedTool, problems.suggestionBudget),
+        }));
         continue;
       }
       const message = checkArgumentName(name, tool, preparedTool, context) ?? checkPlaceholders(value, context);
@@ -210,9 +213,9 @@ function getInseparableReason(schema: JsonSchema): string | undefined {
   return `cannot be fixed, because the tool's input_schema ${reason}, which may affect this argument; use a plain list of properties`;
 }
 
-function unknownArgument(name: string, { declared }: PreparedTool, guesses: SuggestionBudget): string {
+function formatUnknownArgument(name: string, { declared }: PreparedTool, budget: SuggestionBudget): string {
   const names = [...declared.values()].filter(({ wire }) => wire.value === undefined).map((argument) => argument.name);
-  return `the tool has no argument ${JSON.stringify(name.slice(0, 100))}${suggestNearestOrList(name, names, guesses)}`;
+  return `the tool has no argument ${JSON.stringify(name.slice(0, 100))}${suggestNearestOrList(name, names, budget)}`;
 }
 
 function checkArgumentName(
@@ -242,7 +245,7 @@ function isCredential(
   const isInHeader = credentialHeaders(authentication).has(foldHeaderName(wireName));
   if (!isInHeader && !isReadAs(wireName, credentialQueryNames(authentication))) return false;
   const names = [...declared.keys()];
-  const { template } = parseUrlTemplate(absoluteUrl(tool.url, context), names);
+  const { template } = parseUrlTemplate(toAbsoluteUrl(tool.url, context), names);
   const to = getDestinations(tool, [...declared.values()], { inUrl: template?.names ?? [], inBody: [] }).get(name);
   if (to === 'header') return isInHeader;
   const isForm = ['form', 'multipart'].includes(getBodyKind(tool));
@@ -261,13 +264,13 @@ function findValueProblems(
   schema: CompiledSchema,
   values: object,
   steps: StepBudget,
-  guesses: SuggestionBudget,
+  budget: SuggestionBudget,
 ): string[] {
   try {
     if (schema.isValid(values, steps)) return [];
     return [
       ...new Set(
-        schema.violations(values, steps, 'faults').map((violation: Violation) => formatViolation(violation, guesses)),
+        schema.violations(values, steps, 'faults').map((violation: Violation) => formatViolation(violation, budget)),
       ),
     ];
   } catch (error) {

@@ -69,19 +69,19 @@ type SelectedTool = { tool: Tool; change: ViewTool | undefined };
 /** Tools of a server by name and by tag, indexed once for all its views. */
 export type ToolsByName = { all: readonly Tool[]; byName: ReadonlyMap<string, Tool>; byTag: Map<string, Tool[]> };
 
-export function indexTools(all: readonly Tool[]): ToolsByName {
+export function indexTools(tools: readonly Tool[]): ToolsByName {
   const byTag = new Map<string, Tool[]>();
-  for (const tool of all) {
+  for (const tool of tools) {
     for (const tag of tool.tags ?? []) {
       const taggedTools = byTag.get(tag);
       if (taggedTools) taggedTools.push(tool);
       else byTag.set(tag, [tool]);
     }
   }
-  return { all, byName: new Map(all.map((tool) => [tool.name, tool])), byTag };
+  return { all: tools, byName: new Map(tools.map((tool) => [tool.name, tool])), byTag };
 }
 
-/** Returns the changes of a view to a tool that it names. */
+/** Returns an entry of a view as an object: the tool's name and its changes in the view. */
 export function toViewTool(entry: string | ViewTool): ViewTool {
   return typeof entry === 'string' ? { name: entry } : entry;
 }

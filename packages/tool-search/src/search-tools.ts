@@ -28,8 +28,8 @@ type Sums = {
 };
 
 /**
- * Finds the `maxResults` best tools. Equally good matches keep their order. `isIncluded` filters tools by position. The time
- * grows with the number of tools: under 5 ms for 5,000.
+ * Finds the `maxResults` best tools. Equally good matches keep their order. `isIncluded` filters tools by position. The
+ * time grows with the number of tools: under 5 ms for 5,000.
  */
 export function searchTools(
   index: ToolIndex,
@@ -44,12 +44,12 @@ export function searchTools(
     current: new Float64Array(size),
   };
   let unknown = 0;
-  for (const term of queryTerms(index, query)) {
+  for (const term of getQueryTerms(index, query)) {
     if (index.numbers.has(term) || ++unknown <= maxUnknownWords) addTerm(index, term, totals);
   }
   const requestedEffect = getRequestedEffect(query);
   const bonus = requestedEffect === undefined ? effectBonus.assumed : effectBonus.requested;
-  const namedPositions = namedTools(index, query);
+  const namedPositions = findNamedTools(index, query);
   const { scores, nameCoverage } = totals;
   let total = 0;
   for (let position = 0; position < size; position++) {
@@ -78,7 +78,7 @@ function findHighest(scores: Float64Array, count: number): number[] {
 }
 
 /** Returns the tools whose names are in the query. */
-function namedTools({ names }: ToolIndex, query: string): Set<number> {
+function findNamedTools({ names }: ToolIndex, query: string): Set<number> {
   const words = query.toLowerCase().split(/[\s,;:'"`()]+/, maxQueryTerms);
   return new Set(words.flatMap((word) => names.get(word) ?? []));
 }
@@ -118,7 +118,7 @@ const maxQueryTerms = 24;
  * Returns the terms of a query. Two adjacent words also count as one if tools contain the compound, such as "work log"
  * and "worklog".
  */
-function queryTerms({ numbers }: ToolIndex, query: string): string[] {
+function getQueryTerms({ numbers }: ToolIndex, query: string): string[] {
   // All words of this question are stop words otherwise.
   const terms = getTerms(query.replace(/\bwho ?am ?i\b/gi, 'current user'), new Map());
   const compounds = terms.slice(1).map((term, index) => `${terms[index]}${term}`);

@@ -14,7 +14,7 @@ import {
   toJsonResult,
   toTextResult,
 } from '@toolhost/mcp-protocol/mcp';
-import { findIgnoredArguments, ignoredArgumentsText } from '@toolhost/tool-config/added-arguments';
+import { findIgnoredArguments, formatIgnoredArguments } from '@toolhost/tool-config/added-arguments';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { hasShortInput, type Runner, runOperation, type ServingRunner } from '../operations/run-operation.ts';
@@ -131,7 +131,7 @@ async function runAsTool(
     const output = await runOperation(runner, op, { actor, input, requestId });
     return appendTextBlocks(
       toJsonResult(output, op.toAgentText?.(output)),
-      ignoredArgumentsText(ignored, 'not declared by the tool'),
+      formatIgnoredArguments(ignored, 'not declared by the tool'),
     );
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;

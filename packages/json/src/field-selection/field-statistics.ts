@@ -1,6 +1,6 @@
 /**
- * Size statistics of a field in JSON responses, with the fields inside it. List items are merged. This is plain data,
- * as it is stored. `bytes` and `around` are bytes of compact JSON; the other numbers are counts.
+ * Size statistics of a field in JSON responses, with the fields inside it, as plain data to store. List items are
+ * merged. `bytes` and `around` are bytes of compact JSON; the other numbers are counts.
  */
 export type FieldStats = {
   /** Empty for the response itself. */
@@ -37,7 +37,8 @@ export function mergeStats(statsList: readonly FieldStats[]): FieldStats | undef
   const [first] = statsList;
   // Responses without common fields have thousands of them, so merging must not copy them repeatedly.
   if (!first || statsList.length === 1) return first;
-  const sumOf = (getNumber: (use: FieldStats) => number) => statsList.reduce((total, use) => total + getNumber(use), 0);
+  const sum = (getCount: (stats: FieldStats) => number) =>
+    statsList.reduce((total, stats) => total + getCount(stats), 0);
   const inner = Map.groupBy(
     statsList.flatMap(({ fields }) => fields),
     ({ name }) => name,
@@ -45,12 +46,12 @@ export function mergeStats(statsList: readonly FieldStats[]): FieldStats | undef
   const isConstant = first.always !== undefined && statsList.every(({ always }) => always === first.always);
   return {
     name: first.name,
-    times: sumOf(({ times }) => times),
-    bytes: sumOf(({ bytes }) => bytes),
-    objects: sumOf(({ objects }) => objects),
-    around: sumOf(({ around }) => around),
-    empty: sumOf(({ empty }) => empty),
-    urls: sumOf(({ urls }) => urls),
+    times: sum(({ times }) => times),
+    bytes: sum(({ bytes }) => bytes),
+    objects: sum(({ objects }) => objects),
+    around: sum(({ around }) => around),
+    empty: sum(({ empty }) => empty),
+    urls: sum(({ urls }) => urls),
     ...(isConstant && { always: first.always as string }),
     ...(statsList.some(({ isPartial }) => isPartial) && { isPartial: true as const }),
     fields: [...inner.values()].flatMap((sameField) => mergeStats(sameField) ?? []),

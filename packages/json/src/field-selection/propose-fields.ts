@@ -17,8 +17,8 @@ const idPattern = /^(node_id|gravatar_id|etag|_etag|_rev|__typename|__v|_type|gr
 const picturePattern = /avatar|gravatar|thumbnail|favicon|(^|_)icons?(_|$)|^image_(\d+|original|url)$|profile_image/i;
 
 /**
- * Returns the reason why a field is probably of no use, judged by its name and its values. `around` is the field that
- * contains it.
+ * Returns the reason why a field is probably of no use, judged by its name and its values. `parent` is the enclosing
+ * field.
  */
 export function getUselessReason(stats: FieldStats, parent: FieldStats): UselessReason | undefined {
   const { name, times, empty, urls, always, objects, fields } = stats;
@@ -42,8 +42,8 @@ function containLinks(fields: readonly FieldStats[]): boolean {
 }
 
 /**
- * Proposes the fields to keep of the measured responses: those that are probably useful, at most `maxPaths`. Undefined if
- * nothing would be removed, or nothing kept.
+ * Proposes the fields to keep of the measured responses: those that are probably useful, at most `maxPaths`. Undefined
+ * if nothing would be removed, or nothing kept.
  */
 export function proposeFields(stats: FieldStats, maxPaths: number): string[] | undefined {
   if (stats.isPartial) return undefined;
@@ -68,11 +68,11 @@ type FieldSelection = {
   inner: FieldSelection[];
 };
 
-function toFieldSelection(stats: FieldStats, parentPath: string, around: FieldStats): FieldSelection {
+function toFieldSelection(stats: FieldStats, parentPath: string, parent: FieldStats): FieldSelection {
   const path = parentPath === '' ? stats.name : `${parentPath}.${stats.name}`;
   const inner = stats.isPartial ? [] : stats.fields.map((field) => toFieldSelection(field, path, stats));
   const keptSelections = inner.filter(({ isDropped }) => !isDropped);
-  const isDropped = getUselessReason(stats, around) !== undefined || (inner.length > 0 && keptSelections.length === 0);
+  const isDropped = getUselessReason(stats, parent) !== undefined || (inner.length > 0 && keptSelections.length === 0);
   return {
     path,
     stats,

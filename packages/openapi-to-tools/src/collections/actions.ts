@@ -3,16 +3,18 @@ import type { ApiBody, ApiInput, ApiOperation } from '../model.ts';
 import { listFieldNames, listLeaves } from './body-fields.ts';
 
 /**
- * Value that selects the operation at an address, like `m=open` in `/index.php?m=open&gate=north`. It is in the query,
- * in a header, or in the body field that the names in `trail` lead to.
+ * Value that selects the operation at an address, like `m=open` in `/index.php?m=open&gate=north`. For a body field,
+ * `trail` has the names of the enclosing fields and its own.
  */
 type Action = { location: 'query' | 'header' | 'body'; name: string; trail: readonly string[]; value: string };
 
 /** Groups operations that have the same action values. Each group is one operation. */
-export function splitByAction(all: readonly ApiOperation[]): { actions: Action[]; operations: ApiOperation[] }[] {
-  if (all.length < 2) return [{ actions: [], operations: [...all] }];
-  const analyzed = all.map((operation) => ({ operation, actionsByKey: findActions(operation) }));
-  const keys = actionKeys(analyzed);
+export function splitByAction(
+  operations: readonly ApiOperation[],
+): { actions: Action[]; operations: ApiOperation[] }[] {
+  if (operations.length < 2) return [{ actions: [], operations: [...operations] }];
+  const analyzed = operations.map((operation) => ({ operation, actionsByKey: findActions(operation) }));
+  const keys = findActionKeys(analyzed);
   const groups = Map.groupBy(analyzed, ({ actionsByKey }) =>
     JSON.stringify(keys.map((key) => actionsByKey.get(key)?.value)),
   );
@@ -22,32 +24,32 @@ export function splitByAction(all: readonly ApiOperation[]): { actions: Action[]
   }));
 }
 
-/** Turns the actions of an operation into constants and adds them to its path. */
+/** Makes the actions of an operation constant, and adds them to its path as a query or, if sent elsewhere, a fragment. */
 export function addActions(operation: ApiOperation, actions: readonly Action[]): ApiOperation {
   if (actions.length === 0) return operation;
   const queryNames = new Set(actions.flatMap(({ location, name }) => (location === 'query' ? [name] : [])));
-  const pairs = (isQuery: boolean) =>
+  const formatPairs = (isQuery: boolean) =>
     actions
       .filter(({ location }) => (location === 'query') === isQuery)
       .map(({ name, value }) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
       .join('&');
-  const route = [operation.route, pairs(true) && `?${pairs(true)}`].join('');
-  const path = [route, pairs(false) && `#${pairs(false)}`].join('');
+  const route = [operation.route, formatPairs(true) && `?${formatPairs(true)}`].join('');
+  const path = [route, formatPairs(false) && `#${formatPairs(false)}`].join('');
   const fixedValues = actions.flatMap(({ location, trail, value }) => (location === 'body' ? [{ trail, value }] : []));
   return {
     ...operation,
     path,
     route,
-    operationId: operation.operationId ?? nameFromActions(operation, actions),
+    operationId: operation.operationId ?? createNameFromActions(operation, actions),
     inputs: operation.inputs.filter(({ location, name }) => location !== 'query' || !queryNames.has(name)),
     body: fixFields(operation.body, fixedValues),
   };
 }
 
-/** Last path segments that stand for a whole API. */
+/** Matches last path segments that say nothing about the operation. */
 const genericSegment = /^(?:admin-ajax|ajax|api|endpoint|gateway|index|json|main|query|rest|rpc|service|v\d+)?$/i;
 
-function nameFromActions({ path }: ApiOperation, actions: readonly Action[]): string {
+function createNameFromActions({ path }: ApiOperation, actions: readonly Action[]): string {
   const lastSegment =
     path
       .split('/')
@@ -60,7 +62,7 @@ function nameFromActions({ path }: ApiOperation, actions: readonly Action[]): st
 /** Body field with a fixed value. */
 type FixedField = { trail: readonly string[]; value: string | number };
 
-/** Returns a body in which the given fields have a fixed value. */
+/** Returns a body in which the fields of `constants` have a fixed value. */
 export function fixFields(body: ApiBody | undefined, constants: readonly FixedField[]): ApiBody | undefined {
   const [content] = body?.contents ?? [];
   if (!body || !content || !isFields(content.schema) || constants.length === 0) return body;
@@ -83,7 +85,7 @@ function fixField(schema: JsonFields, [name, ...remaining]: readonly string[], v
 
 type AnalyzedOperation = { operation: ApiOperation; actionsByKey: ReadonlyMap<string, Action> };
 
-/** Returns single-word values by their location. Numbers and longer texts are argument values. */
+/** Returns single-word values by key: location and name, like `query m`. Other values are never actions. */
 function findActions(operation: ApiOperation): Map<string, Action> {
   const actions = [
     ...operation.inputs.flatMap(({ location, name, schema }) =>
@@ -118,17 +120,17 @@ function normalizeKey(key: string): string {
 const maxKeys = 5;
 
 /** Returns the keys whose values distinguish the operations; empty if all of them are the same operation. */
-function actionKeys(all: readonly AnalyzedOperation[]): string[] {
+function findActionKeys(operations: readonly AnalyzedOperation[]): string[] {
   const values = new Map<string, string[]>();
-  for (const [key, { value }] of all.flatMap(({ actionsByKey }) => [...actionsByKey])) {
+  for (const [key, { value }] of operations.flatMap(({ actionsByKey }) => [...actionsByKey])) {
     const keyValues = values.get(key);
     if (keyValues) keyValues.push(value);
     else values.set(key, [value]);
   }
   const differing = [...values].flatMap(([key, valueList]) =>
-    valueList.length < all.length || new Set(valueList).size > 1 ? [key] : [],
+    valueList.length < operations.length || new Set(valueList).size > 1 ? [key] : [],
   );
-  // Inside objects, such names describe the kind of an object, so each value must occur with distinct fields.
+  // In nested objects, such a name usually tells the kind of the object, so it only counts as a possible key.
   const isNested = (key: string) => key.includes('.');
   const actionNameKeys = differing
     .filter((key) => actionNamePattern.test(normalizeKey(key)) && !isNested(key))
@@ -139,30 +141,30 @@ function actionKeys(all: readonly AnalyzedOperation[]): string[] {
         possibleActionNamePattern.test(normalizeKey(key)) ||
         (isNested(key) && actionNamePattern.test(normalizeKey(key))),
     )
-    .filter((key) => values.get(key)?.length === all.length && (actionNameKeys.length === 0 || !isNested(key)))
+    .filter((key) => values.get(key)?.length === operations.length && (actionNameKeys.length === 0 || !isNested(key)))
     .slice(0, maxKeys);
   if (actionNameKeys.length > 0) return [...actionNameKeys, ...possibleKeys];
-  const distinguishing = possibleKeys.find((key) => isDistinguishing(key, all));
+  const distinguishing = possibleKeys.find((key) => isDistinguishing(key, operations));
   return distinguishing === undefined ? [] : [distinguishing];
 }
 
-/** Paths of programs. A program responds according to its query; other paths name a resource. */
+/** Matches paths of programs, which respond according to their query. Other paths name a resource. */
 const programPattern = /\.(?:ashx|asmx|aspx?|cfm|cgi|dll|do|jsp|php|pl)$/i;
 
 /**
- * Returns true if each value occurs with distinct inputs. For a program, it is enough if not all values occur with the
- * same inputs.
+ * Returns true if at least two values of a key have an input that no other value has. For a program, one value is
+ * enough.
  */
-function isDistinguishing(key: string, all: readonly AnalyzedOperation[]): boolean {
-  const byValue = Map.groupBy(all, ({ actionsByKey }) => actionsByKey.get(key)?.value);
+function isDistinguishing(key: string, operations: readonly AnalyzedOperation[]): boolean {
+  const byValue = Map.groupBy(operations, ({ actionsByKey }) => actionsByKey.get(key)?.value);
   const sets = [...byValue.values()].map(
     (group) => new Set(group.flatMap(({ operation }) => listInputNames(operation))),
   );
   const counts = new Map<string, number>();
   for (const name of sets.flatMap((set) => [...set])) counts.set(name, (counts.get(name) ?? 0) + 1);
-  const setsWithOwnInputs = sets.filter((set) => [...set].some((name) => counts.get(name) === 1));
-  const isProgramPath = programPattern.test(all[0]?.operation.path ?? '');
-  return setsWithOwnInputs.length >= (isProgramPath ? 1 : 2);
+  const setsWithUniqueInputs = sets.filter((set) => [...set].some((name) => counts.get(name) === 1));
+  const isProgramPath = programPattern.test(operations[0]?.operation.path ?? '');
+  return setsWithUniqueInputs.length >= (isProgramPath ? 1 : 2);
 }
 
 function listInputNames(operation: ApiOperation): string[] {

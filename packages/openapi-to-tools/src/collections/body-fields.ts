@@ -4,7 +4,7 @@ import type { ApiOperation } from '../model.ts';
 const maxDepth = 6;
 const maxFields = 200;
 
-/** Body field with the names that lead to it. */
+/** Body field. `trail` has the names of the enclosing fields and its own. */
 export type BodyFieldPath = { trail: readonly string[]; schema: unknown };
 
 /**
@@ -14,8 +14,8 @@ export type BodyFieldPath = { trail: readonly string[]; schema: unknown };
 export function listLeaves({ body }: ApiOperation): BodyFieldPath[] {
   const leaves: BodyFieldPath[] = [];
   const queue: BodyFieldPath[] = [{ trail: [], schema: body?.contents[0]?.schema }];
-  for (let at = 0; at < queue.length && leaves.length < maxFields; at++) {
-    const current = queue[at] as BodyFieldPath;
+  for (let index = 0; index < queue.length && leaves.length < maxFields; index++) {
+    const current = queue[index] as BodyFieldPath;
     const { trail, schema } = current;
     const inner = toEntries(getField(getField(schema, 'items') ?? schema, 'properties'));
     if (trail.length > 0 && (inner.length === 0 || trail.length >= maxDepth)) leaves.push(current);
@@ -24,7 +24,7 @@ export function listLeaves({ body }: ApiOperation): BodyFieldPath[] {
   return leaves;
 }
 
-/** Returns the names of these fields. */
+/** Returns the names of the fields that hold values, joined with dots for nested fields. */
 export function listFieldNames(operation: ApiOperation): Set<string> {
   return new Set(listLeaves(operation).map(({ trail }) => trail.join('.')));
 }

@@ -4,6 +4,7 @@ export type BruBlock = { name: string; lines: readonly string[]; line: number };
 /** Pair of a block. `isDisabled` is true for a disabled pair, such as `~limit: 10`. */
 export type BruPair = { name: string; value: string; isDisabled: boolean; description: string };
 
+/** Matches the first line of a block, such as `body:json {`. */
 const blockStart = /^([A-Za-z][\w-]*(?::[\w:-]+)?)\s*([{[])\s*$/;
 
 /** Returns true if a text begins with a Bruno block, ignoring empty lines. */
@@ -15,18 +16,18 @@ export function isBru(text: string): boolean {
   );
 }
 
-/** Reads the blocks of one or several files. A block ends at a closing bracket at the beginning of a line. */
+/** Reads the blocks of one or more files. A block ends with a line that is only the closing bracket. */
 export function readBruBlocks(text: string): BruBlock[] {
   const blocks: BruBlock[] = [];
-  const all = text.replace(/^\ufeff/, '').split(/\r?\n/);
-  for (let at = 0; at < all.length; at++) {
-    const [, name, bracket] = blockStart.exec(all[at] ?? '') ?? [];
+  const allLines = text.replace(/^\ufeff/, '').split(/\r?\n/);
+  for (let index = 0; index < allLines.length; index++) {
+    const [, name, bracket] = blockStart.exec(allLines[index] ?? '') ?? [];
     if (name === undefined) continue;
     const closingBracket = bracket === '{' ? '}' : ']';
     const lines: string[] = [];
-    const line = at + 1;
-    for (at++; at < all.length && all[at]?.trimEnd() !== closingBracket; at++)
-      lines.push((all[at] as string).replace(/^ {2}/, ''));
+    const line = index + 1;
+    for (index++; index < allLines.length && allLines[index]?.trimEnd() !== closingBracket; index++)
+      lines.push((allLines[index] as string).replace(/^ {2}/, ''));
     blocks.push({ name, lines, line });
   }
   return blocks;
@@ -37,8 +38,8 @@ export function readBruPairs(block: BruBlock | undefined): BruPair[] {
   const pairs: BruPair[] = [];
   const lines = block?.lines ?? [];
   let description = '';
-  for (let at = 0; at < lines.length; at++) {
-    const line = (lines[at] as string).trim();
+  for (let index = 0; index < lines.length; index++) {
+    const line = (lines[index] as string).trim();
     const descriptionText = /^@description\((.*)\)$/s.exec(line)?.[1];
     const { name, value: rawValue, isDisabled } = parsePair(line);
     if (descriptionText !== undefined) description = descriptionText.replace(/^(["']{1,3})([\s\S]*)\1$/, '$2');
@@ -46,8 +47,8 @@ export function readBruPairs(block: BruBlock | undefined): BruPair[] {
       let value = rawValue;
       if (rawValue.startsWith("'''") && !rawValue.slice(3).includes("'''")) {
         const inner: string[] = [rawValue.slice(3)];
-        for (at++; at < lines.length && !(lines[at] as string).includes("'''"); at++)
-          inner.push((lines[at] as string).trim());
+        for (index++; index < lines.length && !(lines[index] as string).includes("'''"); index++)
+          inner.push((lines[index] as string).trim());
         value = inner.join('\n').trim();
       }
       pairs.push({ name, value: value.replace(/^'''([\s\S]*?)'''/, '$1'), isDisabled, description });

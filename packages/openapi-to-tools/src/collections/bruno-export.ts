@@ -32,7 +32,7 @@ function isBrunoJson(root: JsonFields): boolean {
   );
 }
 
-/** Headers and credentials that requests inherit from a folder. */
+/** Headers and credentials that requests inherit from a folder. `at` is the location of the folder's items. */
 type Folder = { folders: readonly string[]; headers: readonly CollectionPair[]; auth: unknown; at: string };
 
 type ReadContext = { findings: Finding[]; values: [name: string, value: string][] };
@@ -155,21 +155,21 @@ function readBody(rawBody: unknown, contentType: string | undefined): RequestBod
   const chosen = toList(rawBody).find((variant) => getField(variant, 'selected') === true) ?? toList(rawBody)[0];
   const body = Array.isArray(rawBody) ? getField(chosen, 'body') : rawBody;
   const mode = toText(getField(body, 'mode') ?? getField(body, 'type'));
-  const data = (name: string) => getField(body, 'data') ?? getField(body, name);
+  const getData = (name: string) => getField(body, 'data') ?? getField(body, name);
   if (/^form-?url-?encoded$/i.test(mode))
     return {
       mediaType: 'application/x-www-form-urlencoded',
-      fields: toFormFields(readPairs(data('formUrlEncoded'))),
+      fields: toFormFields(readPairs(getData('formUrlEncoded'))),
     };
   if (/^multipart-?form$/i.test(mode))
-    return { mediaType: 'multipart/form-data', fields: readParts(data('multipartForm')) };
+    return { mediaType: 'multipart/form-data', fields: readParts(getData('multipartForm')) };
   const graphql = getField(body, 'graphql') ?? body;
   const query = toText(getField(graphql, 'query'));
   if (mode === 'graphql' || (mode === '' && query !== ''))
     return createGraphqlBody(query, toText(getField(graphql, 'variables')));
-  if (mode === 'file') return { mediaType: contentType ?? getFileType(data('file')), text: '' };
+  if (mode === 'file') return { mediaType: contentType ?? getFileType(getData('file')), text: '' };
   const type = brunoTypes.get(mode);
-  return type === undefined ? undefined : readBodyText(contentType ?? type, toText(data(mode)));
+  return type === undefined ? undefined : readBodyText(contentType ?? type, toText(getData(mode)));
 }
 
 function getFileType(files: unknown): string {

@@ -5,7 +5,7 @@ import { addQuery, type CollectionPair, listSentHeaders, toDescribedInputs } fro
 import { collectVariables } from './placeholders.ts';
 import { type BodyField, createGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
-/** Blocks of one file: a request, or the defaults of a folder or collection for its requests. */
+/** Blocks of one file. Without `request`, they are the defaults of a folder or collection for its requests. */
 type BruFile = { blocks: BruBlock[]; request: BruBlock | undefined };
 
 const verbPattern = /^(?:get|post|put|patch|delete|head|options|trace|connect|query|http)$/;
@@ -56,18 +56,17 @@ function toRequests(
   shared: readonly BruBlock[],
   findings: Finding[],
 ): DescribedRequest[] {
-  const block = (name: string) => blocks.find((candidate) => candidate.name === name);
-  const meta = (name: string) => getPairValue(readBruPairs(block('meta')), name);
+  const findBlock = (name: string) => blocks.find((candidate) => candidate.name === name);
   if (!request) {
     const isOtherProtocol = blocks.some(({ name }) => /^(?:grpc|ws)$/.test(name));
     if (isOtherProtocol) findings.push({ at: `line ${blocks[0]?.line}`, message: 'is not an HTTP request; left out' });
     return [];
   }
   const requestPairs = readBruPairs(request);
-  const query = toPairs([...readBruPairs(block('params:query')), ...readBruPairs(block('query'))]);
+  const query = toPairs([...readBruPairs(findBlock('params:query')), ...readBruPairs(findBlock('query'))]);
   const headers = toPairs([
     ...shared.filter(({ name }) => name === 'headers').flatMap(readBruPairs),
-    ...readBruPairs(block('headers')),
+    ...readBruPairs(findBlock('headers')),
   ]);
   const url = getPairValue(requestPairs, 'url');
   const at = `line ${request.line}`;
@@ -77,18 +76,18 @@ function toRequests(
   }
   return [
     {
-      name: meta('name'),
-      description: (block('docs')?.lines ?? []).join('\n').trim(),
+      name: getPairValue(readBruPairs(findBlock('meta')), 'name'),
+      description: (findBlock('docs')?.lines ?? []).join('\n').trim(),
       method:
         request.name === 'http'
           ? (getPairValue(requestPairs, 'method') || 'GET').toUpperCase()
           : request.name.toUpperCase(),
       url: addQuery(url, query),
       headers: listSentHeaders(headers),
-      body: readBody(getPairValue(requestPairs, 'body'), block, listSentHeaders(headers)),
+      body: readBody(getPairValue(requestPairs, 'body'), findBlock, listSentHeaders(headers)),
       auth: readAuth(getPairValue(requestPairs, 'auth'), blocks, shared),
       inputs: [
-        ...toDescribedInputs('path', toPairs(readBruPairs(block('params:path')))),
+        ...toDescribedInputs('path', toPairs(readBruPairs(findBlock('params:path')))),
         ...toDescribedInputs('query', query),
         ...toDescribedInputs('header', headers),
       ],
@@ -116,15 +115,15 @@ function readAuth(mode: string, blocks: readonly BruBlock[], shared: readonly Br
   return readBrunoAuth(type, (name) => getPairValue(details, name));
 }
 
-/** Converts a Bruno authentication type. */
-export function readBrunoAuth(type: string, detail: (name: string) => string): DescribedRequest['auth'] {
+/** Converts a Bruno authentication type. `getDetail` returns a setting of the type by its name. */
+export function readBrunoAuth(type: string, getDetail: (name: string) => string): DescribedRequest['auth'] {
   if (type === '' || type === 'none' || type === 'inherit') return undefined;
   if (type === 'basic') return 'basic';
   if (type === 'bearer' || type === 'oauth2') return 'bearer';
-  if (type === 'awsv4') return { region: detail('region'), service: detail('service') };
+  if (type === 'awsv4') return { region: getDetail('region'), service: getDetail('service') };
   if (type !== 'apikey') return { unsupported: type };
-  const isQuery = /query/i.test(detail('placement'));
-  return { in: isQuery ? 'query' : 'header', name: detail('key') || (isQuery ? 'api_key' : 'X-API-Key') };
+  const isQuery = /query/i.test(getDetail('placement'));
+  return { in: isQuery ? 'query' : 'header', name: getDetail('key') || (isQuery ? 'api_key' : 'X-API-Key') };
 }
 
 /** Media types of text bodies, by Bruno mode. */
@@ -139,20 +138,20 @@ export const brunoTypes: ReadonlyMap<string, string> = new Map(
 
 function readBody(
   mode: string,
-  block: (name: string) => BruBlock | undefined,
+  findBlock: (name: string) => BruBlock | undefined,
   headers: readonly [string, string][],
 ): RequestBody | undefined {
   const contentType = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
-  const getText = (name: string) => (block(name)?.lines ?? []).join('\n').trim();
+  const getText = (name: string) => (findBlock(name)?.lines ?? []).join('\n').trim();
   if (/^form-?url-?encoded$/i.test(mode)) {
-    const fields = readBruPairs(block('body:form-urlencoded')).map(toField);
+    const fields = readBruPairs(findBlock('body:form-urlencoded')).map(toField);
     return { mediaType: 'application/x-www-form-urlencoded', fields };
   }
   if (/^multipart-?form$/i.test(mode))
-    return { mediaType: 'multipart/form-data', fields: readBruPairs(block('body:multipart-form')).map(toField) };
+    return { mediaType: 'multipart/form-data', fields: readBruPairs(findBlock('body:multipart-form')).map(toField) };
   if (mode === 'graphql') return createGraphqlBody(getText('body:graphql'), getText('body:graphql:vars'));
   if (mode === 'file') {
-    const [file] = readBruPairs(block('body:file'));
+    const [file] = readBruPairs(findBlock('body:file'));
     const declaredType = /@contentType\(([^)]*)\)/.exec(file?.value ?? '')?.[1];
     return { mediaType: contentType ?? (declaredType || 'application/octet-stream'), text: '' };
   }
@@ -160,7 +159,7 @@ function readBody(
   return type === undefined ? undefined : readBodyText(contentType ?? type, getText(`body:${mode}`) || getText('body'));
 }
 
-/** `@file(path) @contentType(image/png)` is a file. */
+/** Converts a pair to a form field. `@file(path) @contentType(image/png)` is a file. */
 function toField({ name, value, description }: BruPair): BodyField {
   const mediaType = /@contentType\(([^)]*)\)/.exec(value)?.[1];
   const isFile = value.startsWith('@file(');

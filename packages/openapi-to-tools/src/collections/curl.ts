@@ -77,12 +77,12 @@ function toRequests(words: readonly string[], index: number): DescribedRequest[]
     auth: undefined,
   };
   const options = words.flatMap(splitOption);
-  for (let at = 0; at < options.length; at++) {
-    const word = options[at] as string;
+  for (let index = 0; index < options.length; index++) {
+    const word = options[index] as string;
     // An extra word may be the value of an unknown option.
     if (!word.startsWith('-') || word === '-') {
       if (command.urls.length === 0 || /^https?:\/\//i.test(word)) command.urls.push(word);
-    } else if (valueOption.test(word)) applyOption(command, word, options[++at] ?? '');
+    } else if (valueOption.test(word)) applyOption(command, word, options[++index] ?? '');
     else if (word === '-G' || word === '--get') command.isQuery = true;
     else if (word === '-I' || word === '--head') command.method = 'HEAD';
   }
@@ -100,17 +100,17 @@ function toRequests(words: readonly string[], index: number): DescribedRequest[]
   }));
 }
 
-/** Splits options: `-XPOST` and `--request=POST` are two words each, `-sSL` is three. */
+/** Splits a word into options and values: `-XPOST` becomes `-X` and `POST`, `-sSL` becomes `-s`, `-S`, and `-L`. */
 function splitOption(word: string): string[] {
   const longOption = /^(--[a-z0-9-]+)=(.*)$/s.exec(word);
   if (longOption) return [longOption[1] as string, longOption[2] as string];
   if (!/^-[A-Za-z]./s.test(word)) return [word];
   const options: string[] = [];
-  for (let at = 1; at < word.length; at++) {
-    const option = `-${word[at]}`;
+  for (let index = 1; index < word.length; index++) {
+    const option = `-${word[index]}`;
     options.push(option);
     if (!valueOption.test(option)) continue;
-    if (at + 1 < word.length) options.push(word.slice(at + 1));
+    if (index + 1 < word.length) options.push(word.slice(index + 1));
     break;
   }
   return options;
@@ -139,7 +139,7 @@ function applyOption(command: Command, option: string, value: string): void {
   }
 }
 
-/** Encodes the content of `name=content`, like `--data-urlencode`; `name@file` is a field with that name. */
+/** Encodes the content of `name=content`, like `--data-urlencode`. For `name@file`, the value is empty. */
 function encodePair(text: string): string {
   const [, name = '', mark, content = ''] = /^([^=@]*)([=@]?)(.*)$/s.exec(text) ?? [];
   if (mark === '') return encodeURIComponent(name.toWellFormed());
@@ -174,7 +174,7 @@ function readBody({ headers, data, fields, isJson, file, fileType }: Command): R
   return { mediaType: formType, fields: parseUrlencoded(text) };
 }
 
-/** Returns a body whose content the command does not show. */
+/** Returns the body for a file: the command only names the file, so its content is unknown. */
 function createFileBody(mediaType: string): RequestBody {
   if (mediaType === formType) return { mediaType: formType, fields: [] };
   return { mediaType, text: /json/i.test(mediaType) ? 'null' : '' };
@@ -199,20 +199,23 @@ function splitShellCommands(text: string): string[][] {
     if (words.length > 0) commands.push(words);
     words = [];
   };
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at] as string;
-    const quoted = readQuoted(text, at) ?? readVariable(text, at);
+  for (let index = 0; index < text.length; index++) {
+    const character = text[index] as string;
+    const quoted = readQuoted(text, index) ?? readVariable(text, index);
     if (quoted) {
       word = (word ?? '') + quoted.value;
-      at = quoted.end;
+      index = quoted.end;
     } else if (character === '\\') {
-      const lineEnd = /^\r?\n/.exec(text.slice(at + 1, at + 3))?.[0];
-      if (lineEnd !== undefined) at += lineEnd.length;
-      else word = (word ?? '') + (text[++at] ?? '');
-    } else if (/[\n;|&]/.test(character) && (word === undefined || character !== '&' || /\s/.test(text[at + 1] ?? ' ')))
+      const lineEnd = /^\r?\n/.exec(text.slice(index + 1, index + 3))?.[0];
+      if (lineEnd !== undefined) index += lineEnd.length;
+      else word = (word ?? '') + (text[++index] ?? '');
+    } else if (
+      /[\n;|&]/.test(character) &&
+      (word === undefined || character !== '&' || /\s/.test(text[index + 1] ?? ' '))
+    )
       finishCommand();
     else if (/\s/.test(character)) finishWord();
-    else if (character === '#' && word === undefined) at = findLineEnd(text, at) - 1;
+    else if (character === '#' && word === undefined) index = findLineEnd(text, index) - 1;
     else word = (word ?? '') + character;
   }
   finishCommand();
@@ -225,25 +228,25 @@ function findLineEnd(text: string, from: number): number {
 }
 
 /** Reads a variable at a position. Returns it as a collection placeholder, with the position of its last character. */
-function readVariable(text: string, at: number): { value: string; end: number } | undefined {
-  if (text[at] !== '$') return undefined;
+function readVariable(text: string, start: number): { value: string; end: number } | undefined {
+  if (text[start] !== '$') return undefined;
   const match = /^\$(?:([A-Za-z_]\w{0,63})|\{([A-Za-z_]\w{0,63})(?:[:#%/?+=-][^{}\n]{0,200})?\})/.exec(
-    text.slice(at, at + 300),
+    text.slice(start, start + 300),
   );
-  return match ? { value: `{{${match[1] ?? match[2]}}}`, end: at + match[0].length - 1 } : undefined;
+  return match ? { value: `{{${match[1] ?? match[2]}}}`, end: start + match[0].length - 1 } : undefined;
 }
 
 /** Reads a quoted text at a position. Returns its value and the position of its last character. */
-function readQuoted(text: string, at: number): { value: string; end: number } | undefined {
-  if (text[at] === "'") {
-    const quoteEnd = text.indexOf("'", at + 1);
-    return quoteEnd < 0 ? undefined : { value: text.slice(at + 1, quoteEnd), end: quoteEnd };
+function readQuoted(text: string, start: number): { value: string; end: number } | undefined {
+  if (text[start] === "'") {
+    const quoteEnd = text.indexOf("'", start + 1);
+    return quoteEnd < 0 ? undefined : { value: text.slice(start + 1, quoteEnd), end: quoteEnd };
   }
-  const isAnsi = text.startsWith("$'", at);
-  if (text[at] !== '"' && !isAnsi) return undefined;
+  const isAnsi = text.startsWith("$'", start);
+  if (text[start] !== '"' && !isAnsi) return undefined;
   const quote = isAnsi ? "'" : '"';
   let value = '';
-  for (let from = at + (isAnsi ? 2 : 1); from < text.length; from++) {
+  for (let from = start + (isAnsi ? 2 : 1); from < text.length; from++) {
     const character = text[from] as string;
     if (character === quote) return { value, end: from };
     const variable = isAnsi ? undefined : readVariable(text, from);
@@ -307,11 +310,11 @@ function splitCommandLines(text: string): string[] {
   const lines: string[] = [];
   let line = '';
   let isQuoted = false;
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at] as string;
+  for (let index = 0; index < text.length; index++) {
+    const character = text[index] as string;
     if (character === '^' && !isQuoted) {
-      if (text[at + 1] === '\n') at++;
-      line += text[++at] ?? '';
+      if (text[index + 1] === '\n') index++;
+      line += text[++index] ?? '';
     } else if (character === '\n' || (/[&|]/.test(character) && !isQuoted)) {
       lines.push(line);
       line = '';
@@ -324,21 +327,23 @@ function splitCommandLines(text: string): string[] {
   return [...lines, line];
 }
 
+const maxBackslashes = 100;
+
 /** Splits a line into words like Windows programs do: a backslash escapes only quotes, and two quotes are one. */
 function splitWindowsWords(line: string): string[] {
   const words: string[] = [];
   let word: string | undefined;
   let isQuoted = false;
-  for (let at = 0; at < line.length; at++) {
-    const character = line[at] as string;
-    const backslashes = /^\\+(?=")/.exec(line.slice(at, at + maxBackslashes))?.[0].length ?? 0;
+  for (let index = 0; index < line.length; index++) {
+    const character = line[index] as string;
+    const backslashes = /^\\+(?=")/.exec(line.slice(index, index + maxBackslashes))?.[0].length ?? 0;
     if (backslashes > 0) {
       const isEscaped = backslashes % 2 === 1;
       word = (word ?? '') + '\\'.repeat(Math.floor(backslashes / 2)) + (isEscaped ? '"' : '');
-      at += backslashes - (isEscaped ? 0 : 1);
-    } else if (character === '"' && isQuoted && line[at + 1] === '"') {
+      index += backslashes - (isEscaped ? 0 : 1);
+    } else if (character === '"' && isQuoted && line[index + 1] === '"') {
       word = `${word ?? ''}"`;
-      at++;
+      index++;
     } else if (character === '"') {
       isQuoted = !isQuoted;
       word ??= '';
@@ -349,5 +354,3 @@ function splitWindowsWords(line: string): string[] {
   }
   return word === undefined ? words : [...words, word];
 }
-
-const maxBackslashes = 100;

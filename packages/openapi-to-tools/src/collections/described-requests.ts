@@ -32,10 +32,11 @@ export type DescribedRequest = {
   auth?: RequestAuth | undefined;
   /** Descriptions and values of its inputs, if the source has them. */
   inputs?: readonly DescribedInput[];
+  /** Location in the source, for findings. */
   at: string;
 };
 
-/** Input with its description. The value of a path parameter is declared separately from the path. */
+/** Description and value of an input, which collections declare separately from the URL and the headers. */
 export type DescribedInput = {
   location: 'path' | 'query' | 'header';
   name: string;
@@ -59,22 +60,22 @@ export type RequestSource = Pick<ApiDescription, 'format' | 'version' | 'title' 
   isRecorded?: boolean;
 };
 
-/** Headers that the service or HTTP itself sets, and headers that describe the body or the response. */
+/** Matches headers that Toolhost or HTTP itself sets, and headers that describe the body or the response. */
 const technicalHeader =
   /^(?:accept|accept-(?:encoding|charset)|connection|content-(?:type|length)|expect|host|keep-alive|postman-token|sec-.*|te|trailer|transfer-encoding|upgrade|:.*)$/;
-/** Headers that browsers add automatically. */
+/** Matches headers that browsers add automatically. */
 const browserHeader =
   /^(?:accept-language|cache-control|dnt|if-.*|origin|pragma|priority|referer|upgrade-insecure-requests|user-agent|x-client-data)$/;
-/** Programs that people send requests with, identified by their User-Agent header. */
+/** Matches the User-Agent header of programs that people send requests with. */
 const programPattern =
   /^(?:apache|axios|bruno|curl|go-http|httpie|insomnia|intellij|mozilla|node|okhttp|postman|python|restsharp|thunder|undici|vscode|wget|yaak)/i;
 /**
- * Headers whose value belongs to a single request. As a constant, the API would treat every call as a repetition of the
- * first one.
+ * Matches headers whose value is different in each request. With a constant value, the API would take every call for a
+ * repetition of the first one.
  */
 const perRequestHeader = /idempot|request-?id|correlation-?id|^traceparent$|^tracestate$|^if-/;
 
-/** Reports parts of a request that no tool sends. */
+/** Reports cookies that no tool sends: all but the first. */
 function reportLeftOut({ at, headers }: DescribedRequest): Finding[] {
   const cookies = headers.filter(([name]) => /^cookie$/i.test(name)).flatMap(([, value]) => value.split(';'));
   const count = cookies.filter((cookie) => cookie.trim() !== '').length - 1;
@@ -121,9 +122,9 @@ export function describeRequests(
 }
 
 /** Adds the folder name to requests that share a name, such as `list` for orders and for customers. */
-function addFolderNames(all: readonly ApiOperation[]): ApiOperation[] {
-  const byName = Map.groupBy(all, ({ operationId }) => operationId);
-  return all.map((operation) => {
+function addFolderNames(operations: readonly ApiOperation[]): ApiOperation[] {
+  const byName = Map.groupBy(operations, ({ operationId }) => operationId);
+  return operations.map((operation) => {
     const { operationId, tags } = operation;
     const isUnique = operationId === undefined || tags[0] === undefined || byName.get(operationId)?.length === 1;
     return isUnique ? operation : { ...operation, operationId: `${operationId} ${tags[0]}` };
@@ -191,12 +192,9 @@ function toOperation(request: DescribedRequest, { schemes, variables, isRecorded
     if (/^(?:api[_-]?key|key|token|access_token|apikey|auth)$/i.test(name))
       requireScheme(createKeyScheme('query', name));
     else {
-      const all = pairs.map(([, value]) => createInput(name, 'query', value));
-      const schema = toRepeatedSchema(
-        name,
-        all.map((input) => input.schema as JsonFields),
-      );
-      inputs.push({ ...(all[0] as ApiInput), schema });
+      const repeated = pairs.map(([, value]) => createInput(name, 'query', value));
+      const schemas = repeated.map((input) => input.schema as JsonFields);
+      inputs.push({ ...(repeated[0] as ApiInput), schema: toRepeatedSchema(name, schemas) });
     }
   }
   for (const [name, value] of request.headers) {
@@ -223,7 +221,7 @@ function toOperation(request: DescribedRequest, { schemes, variables, isRecorded
   };
 }
 
-/** Returns the reason why a path cannot be sent: a URL must not contain an incomplete placeholder. */
+/** Returns the reason why a path cannot be sent: it contains an incomplete placeholder. */
 function findPathProblem(segments: readonly string[]): string | undefined {
   const invalidSegment = segments.find((segment) => /[{}<>]/.test(segment.replaceAll(/\{[^{}<>]+\}/g, '')));
   return invalidSegment === undefined
@@ -244,8 +242,9 @@ function toServer(origin: string, variables: Variables) {
     url,
     description: '',
     variables: names.map((name) => {
-      const all = (variables.get(name) ?? []).filter((value) => value !== '' && !isPlaceholder(value));
-      const values = all.filter((value) => !/^(?!https?:)[a-z]+:\/\//i.test(value));
+      const literals = (variables.get(name) ?? []).filter((value) => value !== '' && !isPlaceholder(value));
+      // Values such as `ftp://…` cannot be called.
+      const values = literals.filter((value) => !/^(?!https?:)[a-z]+:\/\//i.test(value));
       return { name, fallback: values[0], options: values, description: '' };
     }),
   };

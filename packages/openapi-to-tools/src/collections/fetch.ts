@@ -3,7 +3,7 @@ import { type DescribedRequest, describeRequests, findHostTitle } from './descri
 import { type RequestBody, readBodyText } from './request-bodies.ts';
 import { FormValue, ScriptReader, type ScriptValue, toScriptText, UnknownValue } from './script-values.ts';
 
-/** Beginnings of a script. "Copy as fetch" in a browser begins with the call itself. */
+/** Matches the beginning of a script. "Copy as fetch" in a browser begins with the call itself. */
 const scriptStart =
   /^(?:\s|\/\/[^\n]*\n|\/\*[^*]*\*+(?:[^/*][^*]*\*+)*\/)*(?:(?:return\s+|void\s+)?(?:await\s+)?(?:window\.|globalThis\.)?fetch\s*\(|(?:const|let|var|import|export|function)\s|\(?\s*async\b|[\w$.]+\s*[(=]|['"]use strict['"])/;
 
@@ -17,8 +17,8 @@ const relevantCode =
   /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\b(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*(?::[^=\n;]{1,80})?=(?!=)|\b([A-Za-z_$][\w$]*)\.(?:append|set)\s*\(|\bfetch\s*\(/g;
 
 /**
- * Maximum work, as a multiple of the text length. After a declaration that cannot be read, the search continues right
- * after its name.
+ * Maximum number of characters that are read, as a multiple of the text length: after a declaration that cannot be
+ * read, the search continues right after its name, so text may be read several times.
  */
 const maxWork = 8;
 
@@ -38,15 +38,15 @@ export function readFetch(text: string): ApiDescription {
     if (declaredName) {
       const value = reader.readExpression();
       if (!(value instanceof UnknownValue)) constants.set(declaredName, value);
-      remainingWork -= reader.at - from;
+      remainingWork -= reader.position - from;
       // A call inside the value still has to be read.
-      search.lastIndex = value instanceof UnknownValue ? from : reader.at;
+      search.lastIndex = value instanceof UnknownValue ? from : reader.position;
     } else {
       const callArguments = reader.readArguments();
-      remainingWork -= reader.at - from;
+      remainingWork -= reader.position - from;
       if (changedName) applyChange(constants.get(changedName), callArguments);
       else requests.push(toRequest(callArguments, `fetch ${requests.length + 1}`));
-      search.lastIndex = changedName ? reader.at : from;
+      search.lastIndex = changedName ? reader.position : from;
     }
   }
   if (remainingWork <= 0) findings.push({ at: 'document', message: 'script is too long; the remainder is left out' });
@@ -66,16 +66,16 @@ function applyChange(target: ScriptValue | undefined, [name, value]: readonly Sc
 }
 
 function toRequest([target, options]: readonly ScriptValue[], at: string): DescribedRequest {
-  const option = (name: string): ScriptValue => (options instanceof Map ? (options.get(name) ?? null) : null);
-  const headers = readHeaders(option('headers'));
+  const getOption = (name: string): ScriptValue => (options instanceof Map ? (options.get(name) ?? null) : null);
+  const headers = readHeaders(getOption('headers'));
   const contentType = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
-  const method = toScriptText(option('method')).toUpperCase();
+  const method = toScriptText(getOption('method')).toUpperCase();
   return {
     method: /^[A-Z]{1,20}$/.test(method) ? method : 'GET',
     url: toScriptText(target),
     // Browser cookies belong to a person, not to a tool.
     headers: headers.filter(([name]) => !/^cookie$/i.test(name)),
-    body: toBody(option('body'), contentType),
+    body: toBody(getOption('body'), contentType),
     at,
   };
 }

@@ -5,6 +5,7 @@ import { createGraphqlBody, type RequestBody, readBodyText } from './request-bod
 
 const verbNames =
   'GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|TRACE|CONNECT|QUERY|PROPFIND|REPORT|COPY|MOVE|LOCK|UNLOCK|GRAPHQL';
+/** Matches an optional verb and a URL, a path, or a host. */
 const requestLine = new RegExp(String.raw`^(?:(${verbNames})\s+)?((?:https?:\/\/|\{\{|\/|localhost|[\w.-]+[.:]\w).*)$`);
 const httpVersion = /\sHTTP\/[\d.]+$/;
 const otherProtocolPattern = /^(?:WEBSOCKET|GRPC|RSOCKET|WS|MQTT|SSE|AMQP|EVENTSOURCE)\s+\S/;
@@ -45,7 +46,7 @@ class HttpFileReader {
   readonly findings: Finding[] = [];
   readonly values: [name: string, value: string][] = [];
   readonly #lines: readonly string[];
-  #at = 0;
+  #index = 0;
   #scriptCount = 0;
 
   constructor(lines: readonly string[]) {
@@ -55,7 +56,7 @@ class HttpFileReader {
   read(): void {
     let name = '';
     let comments: string[] = [];
-    for (; this.#at < this.#lines.length; this.#at++) {
+    for (; this.#index < this.#lines.length; this.#index++) {
       const line = this.#line.trim();
       const [, variable, value = ''] = variableLine.exec(line) ?? [];
       if (/^###/.test(line)) {
@@ -85,13 +86,13 @@ class HttpFileReader {
   }
 
   get #line(): string {
-    return this.#lines[this.#at] ?? '';
+    return this.#lines[this.#index] ?? '';
   }
 
   #readRequest(line: string, metadata: { name: string; description: string }): void {
-    const at = `line ${this.#at + 1}`;
+    const at = `line ${this.#index + 1}`;
     const [, verb = 'GET', target = ''] = requestLine.exec(line.replace(httpVersion, '')) ?? [];
-    this.#at++;
+    this.#index++;
     const continuation = this.#readContinuation();
     const headers = this.#readHeaders();
     const body = this.#readBody();
@@ -119,13 +120,13 @@ class HttpFileReader {
   /** Reads lines that continue the URL. They begin with white space, and a query with `?` or `&`. */
   #readContinuation(): string {
     let continuation = '';
-    for (; /^\s+\S/.test(this.#line) && !isComment(this.#line.trim()); this.#at++) continuation += this.#line.trim();
+    for (; /^\s+\S/.test(this.#line) && !isComment(this.#line.trim()); this.#index++) continuation += this.#line.trim();
     return continuation.replace(httpVersion, '').trim();
   }
 
   #readHeaders(): [string, string][] {
     const headers: [string, string][] = [];
-    for (; this.#at < this.#lines.length; this.#at++) {
+    for (; this.#index < this.#lines.length; this.#index++) {
       const line = this.#line.trim();
       const colon = line.indexOf(':');
       if (line === '' || line.startsWith('###') || /^[<>]/.test(line)) break;
@@ -137,15 +138,15 @@ class HttpFileReader {
   /** Reads lines up to the next request, a response handler script, or the file that the response is saved to. */
   #readBody(): string {
     const lines: string[] = [];
-    for (; this.#at < this.#lines.length && !/^###/.test(this.#line); this.#at++) {
+    for (; this.#index < this.#lines.length && !/^###/.test(this.#line); this.#index++) {
       const line = this.#line;
       if (/^(?:>\s*\{%|<\s*\{%|>\s*\S+\.js\s*$|>>!?\s+\S|<>\s+\S)/.test(line)) this.#skipScript(line.trim());
       else lines.push(line);
     }
     // Comments after a body belong to the next request.
     while (/^\s*(?:#|\/\/|$)/.test(lines.at(-1) ?? 'a')) lines.pop();
-    // The separator begins the next request.
-    this.#at--;
+    // Steps back, so that the caller's loop reaches the separator `###`, which begins the next request.
+    this.#index--;
     return lines.join('\n').trim();
   }
 
@@ -153,7 +154,7 @@ class HttpFileReader {
     if (/^(?:>>|<>)/.test(line)) return;
     this.#scriptCount++;
     if (!line.includes('{%')) return;
-    while (!this.#line.includes('%}') && this.#at < this.#lines.length - 1) this.#at++;
+    while (!this.#line.includes('%}') && this.#index < this.#lines.length - 1) this.#index++;
   }
 }
 

@@ -11,7 +11,7 @@ export function isInsomnia(root: unknown): root is JsonFields {
   return (root._type === 'export' && Array.isArray(root.resources)) || /\binsomnia\b.*\/5/.test(toText(root.type));
 }
 
-/** Returns the OpenAPI document inside a design document, as a text or a value; undefined if there is none. */
+/** Returns the OpenAPI document inside an Insomnia design document, as text or a parsed value; undefined without one. */
 export function findInsomniaSpec(root: JsonFields): unknown {
   const inList = toList(root.resources).find((resource) => getField(resource, '_type') === 'api_spec');
   const spec = getField(inList, 'contents') ?? getField(root.spec, 'contents');
@@ -56,9 +56,9 @@ export function readInsomnia(root: JsonFields): ApiDescription {
 
 /** Reads the requests of a flat list, in which each entry names its parent. */
 function readNodeList(resources: unknown): Node[] {
-  const all = toList(resources).filter(isFields);
-  const byId = new Map(all.map((resource) => [toText(resource._id), resource]));
-  const requests = all.filter(({ _type: type }) => /request$/.test(toText(type)));
+  const items = toList(resources).filter(isFields);
+  const byId = new Map(items.map((resource) => [toText(resource._id), resource]));
+  const requests = items.filter(({ _type: type }) => /request$/.test(toText(type)));
   const orderedRequests = requests.toSorted((a, b) => Number(toText(a.metaSortKey)) - Number(toText(b.metaSortKey)));
   return orderedRequests.map((item) => {
     const ancestors: JsonFields[] = [];
@@ -75,14 +75,14 @@ function readNodeList(resources: unknown): Node[] {
 
 function readNodeTree(items: unknown, { folders, ancestors, at }: Omit<Node, 'item'>): Node[] {
   return toList(items).flatMap((item, index): Node[] => {
-    const location = `${at}[${index}]`;
+    const itemAt = `${at}[${index}]`;
     if (!isFields(item)) return [];
-    if (!Array.isArray(item.children)) return [{ item, folders, ancestors, at: location }];
+    if (!Array.isArray(item.children)) return [{ item, folders, ancestors, at: itemAt }];
     if (folders.length >= maxFolders) return [];
     const inner = {
       folders: [...folders, toText(item.name)],
       ancestors: [item, ...ancestors],
-      at: `${location}.children`,
+      at: `${itemAt}.children`,
     };
     return readNodeTree(item.children, inner);
   });
@@ -178,10 +178,10 @@ function flattenValues(data: unknown, prefix = '', depth = 0): Values {
  * parent of the others.
  */
 function readEnvironmentList(resources: unknown): Values {
-  const all = toList(resources).filter((environment) => getField(environment, '_type') === 'environment');
+  const environments = toList(resources).filter((environment) => getField(environment, '_type') === 'environment');
   const isBase = (environment: unknown) => !toText(getField(environment, 'parentId')).startsWith('env');
-  return [...all.filter(isBase), ...all.filter((environment) => !isBase(environment))].flatMap((environment) =>
-    flattenValues(getField(environment, 'data')),
+  return [...environments.filter(isBase), ...environments.filter((environment) => !isBase(environment))].flatMap(
+    (environment) => flattenValues(getField(environment, 'data')),
   );
 }
 

@@ -12,14 +12,16 @@ export type ReadRequest = { operation: ApiOperation; call: NamedCall | undefined
 /** Returns the operations of all requests to one address. */
 export function toOperations(group: readonly ReadRequest[]): ApiOperation[] {
   const call = group[0]?.call;
-  const all = group.map(({ operation, call: ownCall }) => (ownCall ? { ...operation, body: ownCall.body } : operation));
+  const operations = group.map(({ operation, call: requestCall }) =>
+    requestCall ? { ...operation, body: requestCall.body } : operation,
+  );
   if (!call)
-    return groupByBody(all).flatMap((bodyGroup) =>
-      splitByAction(bodyGroup).flatMap(({ actions, operations }) =>
-        mergeBySharedFields(operations).map((operation) => addActions(operation, actions)),
+    return groupByBody(operations).flatMap((bodyGroup) =>
+      splitByAction(bodyGroup).flatMap((split) =>
+        mergeBySharedFields(split.operations).map((operation) => addActions(operation, split.actions)),
       ),
     );
-  return groupByBody(all).map((bodyGroup) => {
+  return groupByBody(operations).map((bodyGroup) => {
     const operation = mergeOperations(bodyGroup);
     const path = `${operation.path}#${encodeURIComponent(call.name)}`;
     return { ...operation, path, operationId: operation.operationId ?? call.name };
@@ -30,29 +32,30 @@ export function toOperations(group: readonly ReadRequest[]): ApiOperation[] {
  * Groups operations by kind of body, because only bodies of the same kind can be merged. A request without a body
  * belongs to the first group.
  */
-function groupByBody(all: readonly ApiOperation[]): ApiOperation[][] {
+function groupByBody(operations: readonly ApiOperation[]): ApiOperation[][] {
   const getBodyKind = ({ body }: ApiOperation) => {
     const [content] = body?.contents ?? [];
     return content && `${parseMediaType(content.mediaType)} ${getField(content.schema, 'type')}`;
   };
-  const defaultKind = all.map(getBodyKind).find((kind) => kind !== undefined);
-  return [...Map.groupBy(all, (operation) => getBodyKind(operation) ?? defaultKind).values()];
+  const defaultKind = operations.map(getBodyKind).find((kind) => kind !== undefined);
+  return [...Map.groupBy(operations, (operation) => getBodyKind(operation) ?? defaultKind).values()];
 }
 
 /**
- * Maximum number of clusters. With more of them, the bodies have no common shapes, and one operation accepts them all.
+ * Maximum number of clusters. With more clusters, the bodies have no common shapes, and one operation accepts them all.
  */
 const maxClusters = 30;
 
+/** Operations whose bodies share fields. */
 type Cluster = { fields: ReadonlySet<string>; members: ReadonlySet<ApiOperation> };
 
 /**
  * Merges operations unless their bodies share less than half of their fields. An operation without a body joins the
  * first cluster.
  */
-function mergeBySharedFields(all: readonly ApiOperation[]): ApiOperation[] {
-  if (all.length === 1) return [...all];
-  const shapes = Map.groupBy(all, (operation) => [...listFieldNames(operation)].join('\n'));
+function mergeBySharedFields(operations: readonly ApiOperation[]): ApiOperation[] {
+  if (operations.length === 1) return [...operations];
+  const shapes = Map.groupBy(operations, (operation) => [...listFieldNames(operation)].join('\n'));
   const withoutBody = shapes.get('') ?? [];
   shapes.delete('');
   let clusters: Cluster[] = [];
@@ -66,18 +69,20 @@ function mergeBySharedFields(all: readonly ApiOperation[]): ApiOperation[] {
     clusters = [...clusters.filter((cluster) => !similar.includes(cluster)), merged];
     if (clusters.length > maxClusters) break;
   }
-  if (clusters.length < 2 || clusters.length > maxClusters) return [mergeOperations(all)];
+  if (clusters.length < 2 || clusters.length > maxClusters) return [mergeOperations(operations)];
   return clusters.map(({ fields, members }, index) => {
     const operation = mergeOperations(
-      all.filter((operation) => members.has(operation) || (index === 0 && withoutBody.includes(operation))),
+      operations.filter((operation) => members.has(operation) || (index === 0 && withoutBody.includes(operation))),
     );
-    const otherFields = new Set(clusters.flatMap((otherCluster, at) => (at === index ? [] : [...otherCluster.fields])));
+    const otherFields = new Set(
+      clusters.flatMap((otherCluster, otherIndex) => (otherIndex === index ? [] : [...otherCluster.fields])),
+    );
     const name = operation.summary || ([...fields].find((field) => !otherFields.has(field)) ?? '');
     return { ...operation, path: `${operation.path}#${encodeURIComponent(name.toWellFormed())}` };
   });
 }
 
-/** Returns true if two sets share at least half of the smaller one. Fields that some requests omit are optional. */
+/** Returns true if two sets share at least half of the smaller one: requests may omit optional fields. */
 function areSimilar(first: ReadonlySet<string>, second: ReadonlySet<string>): boolean {
   const [smaller, larger] = first.size < second.size ? [first, second] : [second, first];
   let shared = 0;

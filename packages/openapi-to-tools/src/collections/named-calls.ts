@@ -11,9 +11,10 @@ export type NamedCall = { name: string; key: string; body: ApiBody | undefined }
 
 type SentRequest = { headers: readonly (readonly [name: string, value: string])[]; mediaType: string; text: string };
 
-/** Returns the call that a request makes. `body` is its body, read like that of any request. */
+/** Returns the call that a request makes. `body` describes the request's body. */
 export function findNamedCall(request: SentRequest, body: ApiBody | undefined): NamedCall | undefined {
   const target = request.headers.find(([name]) => /^(?:soapaction|x-amz-target)$/i.test(name))?.[1] ?? '';
+  // In SOAP 1.2, the media type has the action.
   const typeAction = /;\s*action="?([^";]+)/i.exec(request.mediaType)?.[1] ?? '';
   const action = target.replaceAll('"', '').trim() || typeAction;
   if (action !== '' && !action.includes('{{')) return { name: getLastWord(action), key: action, body };
@@ -30,8 +31,8 @@ function getLastWord(action: string): string {
 function findJsonRpcCall(properties: JsonFields, body: ApiBody | undefined): NamedCall | undefined {
   const method = toText(getExample(properties, 'method'));
   if (properties.jsonrpc === undefined || method === '') return undefined;
-  // A call without an ID is a notification, which has no response (JSON-RPC 2.0, 4.1). A single call can always use ID
-  // 1.
+  // A call without an ID is a notification, which has no response (JSON-RPC 2.0, 4.1). IDs only have to differ within
+  // one request, so every call uses ID 1.
   const id = properties.id !== undefined && { id: 1 };
   const jsonrpc = toText(getExample(properties, 'jsonrpc')) || '2.0';
   return { name: method, key: method, body: fixFields(body, toFixedFields({ jsonrpc, method, ...id })) };

@@ -34,12 +34,12 @@ export function toDescribedInputs(
   return pairs.map(({ name, value, description }) => ({ location, name, value, description }));
 }
 
-/** Returns the headers that are sent. */
+/** Returns the headers that are not disabled. */
 export function listSentHeaders(pairs: readonly CollectionPair[]): [name: string, value: string][] {
   return pairs.filter(({ isDisabled }) => !isDisabled).map(({ name, value }) => [name, value]);
 }
 
-/** Converts pairs to form fields, including disabled ones, which can be sent too. */
+/** Converts pairs to form fields. Includes disabled pairs, because agents may send them as optional fields. */
 export function toFormFields(pairs: readonly CollectionPair[]): BodyField[] {
   return pairs.map(({ name, value, isFile, description }) => ({
     name,
@@ -49,7 +49,7 @@ export function toFormFields(pairs: readonly CollectionPair[]): BodyField[] {
   }));
 }
 
-/** Adds missing query parameters to a URL, including disabled ones. */
+/** Adds missing query parameters to a URL. Includes disabled pairs, because agents may send them as optional inputs. */
 export function addQuery(url: string, pairs: readonly CollectionPair[]): string {
   const [urlWithoutQuery = '', query = ''] = url.split(/\?(.*)/s);
   const existingNames = new Set(query.split('&').map((pair) => pair.split('=')[0]));

@@ -58,7 +58,7 @@ export function isPlaceholder(value: string): boolean {
   return /\{\{|^<.*>$/s.test(value);
 }
 
-/** Collects the values of variables. Several values of one name keep the order of the sources. */
+/** Collects the values of variables. The values of one name are in the order of the environments. */
 export function collectVariables(entries: Iterable<readonly [name: string, value: string]>): Variables {
   const valuesByName = new Map<string, string[]>();
   for (const [name, value] of entries) {
@@ -73,8 +73,8 @@ export function collectVariables(entries: Iterable<readonly [name: string, value
 const maxValues = 20;
 const maxDepth = 5;
 /**
- * Maximum length of an expanded text. A text that grows longer is left unexpanded, because variables may contain each
- * other.
+ * Maximum number of characters of an expanded text. Variables may contain each other, so a text that grows longer is
+ * left unexpanded.
  */
 const maxLength = 4000;
 
@@ -91,9 +91,7 @@ export function expandVariables(text: string, variables: Variables): string {
   return expanded;
 }
 
-/**
- * Returns an example value if the text is a single variable. Returns undefined for a possible credential.
- */
+/** Returns the value of the variable if the text is a single variable, except for a possible credential. */
 export function findExample(text: string, variables: Variables): string | undefined {
   const name = /^\{\{([^{}]+)\}\}$/.exec(text.trim())?.[1];
   const isHidden = name === undefined || isRevealingName(name);

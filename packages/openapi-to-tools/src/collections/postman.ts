@@ -35,18 +35,19 @@ export function readPostman(root: JsonFields): ApiDescription {
     ]),
   );
   const findings: Finding[] = [];
-  const add = (at: string, message: string) => findings.push({ at, message });
-  const requests = readRequests(collection.item, { tags: [], auth: collection.auth, at: 'item', add });
+  const addFinding = (at: string, message: string) => findings.push({ at, message });
+  const requests = readRequests(collection.item, { tags: [], auth: collection.auth, at: 'item', addFinding });
   const title = toText(getField(collection.info, 'name'));
   const description = readDescriptionText(getField(collection.info, 'description'));
   return describeRequests(requests, { format: 'Postman', version: '', title, description, variables }, findings);
 }
 
-type Folder = { tags: readonly string[]; auth: unknown; at: string; add: (at: string, message: string) => void };
+/** Folder with the names of the enclosing folders in `tags`. */
+type Folder = { tags: readonly string[]; auth: unknown; at: string; addFinding: (at: string, message: string) => void };
 
 function readRequests(items: unknown, folder: Folder): DescribedRequest[] {
   if (folder.tags.length > maxFolderDepth) {
-    folder.add(folder.at, `is nested in more than ${maxFolderDepth} folders; left out`);
+    folder.addFinding(folder.at, `is nested in more than ${maxFolderDepth} folders; left out`);
     return [];
   }
   return toList(items).flatMap((item, index): DescribedRequest[] => {
@@ -61,7 +62,7 @@ function readRequests(items: unknown, folder: Folder): DescribedRequest[] {
     const query = readPairs(getField(target, 'query'));
     const url = getUrl(target, query);
     if (url === '') {
-      folder.add(at, 'is not a request with a URL; left out');
+      folder.addFinding(at, 'is not a request with a URL; left out');
       return [];
     }
     const requestAuth = getField(request, 'auth') ?? auth;
@@ -87,9 +88,7 @@ function readRequests(items: unknown, folder: Folder): DescribedRequest[] {
   });
 }
 
-/**
- * Returns the URL of a request. Disabled pairs are missing in the raw text but are optional inputs, so they are added.
- */
+/** Returns the URL of a request. The raw text lacks disabled pairs, which are optional inputs and therefore added. */
 function getUrl(url: unknown, query: readonly CollectionPair[]): string {
   if (typeof url === 'string') return url;
   const raw = toText(getField(url, 'raw')) || buildUrl(url);

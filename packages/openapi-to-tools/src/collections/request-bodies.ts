@@ -46,7 +46,7 @@ export function createGraphqlBody(query: string, variables: string, operationNam
   return { mediaType: 'application/json', text };
 }
 
-/** Describes the body of a request with the types of its values. A declared media type is never replaced. */
+/** Describes the body of a request by the types of its values. */
 export function describeBody(body: RequestBody, variables: Variables): ApiBody {
   const { mediaType } = body;
   const encodings = new Map<string, FieldEncoding>();
@@ -55,7 +55,7 @@ export function describeBody(body: RequestBody, variables: Variables): ApiBody {
       if (type !== undefined) encodings.set(name, { style: undefined, mediaType: type });
     return createBody({ mediaType, schema: toFieldsSchema(body.fields, variables), encodings });
   }
-  // Text that is not valid JSON has placeholders outside of values, so the body may be any value.
+  // JSON that cannot be parsed has placeholders outside of values, so the body may be any value.
   if (isJsonType(mediaType)) {
     return createBody({ mediaType, schema: toBodySchema(body.text, variables) ?? {}, encodings });
   }
@@ -111,10 +111,13 @@ function toFieldsSchema(fields: readonly BodyField[], variables: Variables): Jso
 }
 
 /** Returns the schema for all values of one name in a query or form. */
-export function toRepeatedSchema(name: string, all: readonly JsonFields[]): JsonFields {
-  return all.length > 1 || name.endsWith('[]') ? { type: 'array', items: mergeSchemas(all) } : (all[0] as JsonFields);
+export function toRepeatedSchema(name: string, schemas: readonly JsonFields[]): JsonFields {
+  return schemas.length > 1 || name.endsWith('[]')
+    ? { type: 'array', items: mergeSchemas(schemas) }
+    : (schemas[0] as JsonFields);
 }
 
+/** Matches JSON strings and, outside of them, collection variables. */
 const stringsAndVariables = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|\{\{[^{}]*\}\}/gs;
 
 /**
@@ -125,7 +128,7 @@ function parseBody(text: string, variables: Variables): { value: unknown } | und
   const normalized = normalizeVariables(text);
   const isLiteral = (value: string | undefined): value is string =>
     value !== undefined && /^-?\d{1,15}$|^(?:true|false)$/.test(value);
-  const renderedText = normalized.replaceAll(stringsAndVariables, (token) => {
+  const expandedText = normalized.replaceAll(stringsAndVariables, (token) => {
     if (!token.startsWith('"')) {
       const value = findExample(token, variables);
       return isLiteral(value) ? value : 'null';
@@ -133,7 +136,7 @@ function parseBody(text: string, variables: Variables): { value: unknown } | und
     const value = token.includes('{{') ? findExample(token.slice(1, -1), variables) : undefined;
     return value === undefined ? token : JSON.stringify(value);
   });
-  for (const candidate of [renderedText, stripComments(renderedText)]) {
+  for (const candidate of [expandedText, stripComments(expandedText)]) {
     try {
       return { value: parseJson(candidate) };
     } catch {
@@ -148,6 +151,7 @@ function toBodySchema(text: string, variables: Variables): JsonFields | undefine
   return parsed && toValueSchema(parsed.value, '', 0);
 }
 
+/** Maximum number of characters of an XML body that are read, and of the example made from it. */
 const maxXmlLength = 4000;
 const maxShownLength = 1500;
 

@@ -7,7 +7,7 @@ const schemePattern = String.raw`(?:\{\{[^{}]*\}\}|[a-z][a-z0-9+.-]*):\/\/[^/]*`
 const hostPattern = String.raw`\/\/[^/]*|\{\{[^{}]*\}\}[^/]*|localhost(?::\d+)?(?=\/|$)|[\w.-]+:\d+(?=\/|$)|[^/:]+\.[^/]+`;
 const urlPattern = new RegExp(`^(${schemePattern}|${hostPattern})?(.*)$`, 'is');
 
-/** Parses the URL of a request. Host variables with exactly one value are expanded. */
+/** Parses the URL of a request. Expands host variables with exactly one value. `declared` has the path parameter names. */
 export function readRequestUrl(text: string, variables: Variables, declared: readonly string[]): RequestUrl {
   const url = expandHost(normalizePlaceholders(text.trim()), variables);
   const urlWithoutUser = url.replace(/^((?:(?:\{\{[^{}]*\}\}|[a-z][a-z0-9+.-]*):)?\/\/)?[^/?#]*@/i, '$1');

@@ -1,11 +1,11 @@
 import { toPlaceholderName } from './placeholders.ts';
 
-/** Expression whose value is not in the script; represented by a placeholder with its name. */
+/** Expression whose value is not in the script. A placeholder with its name represents it. */
 export class UnknownValue {
   readonly name: string;
 
-  constructor(readExpression: string) {
-    this.name = toPlaceholderName(readExpression.slice(0, 200));
+  constructor(expression: string) {
+    this.name = toPlaceholderName(expression.slice(0, 200));
   }
 
   toString(): string {
@@ -55,13 +55,13 @@ const maxDepth = 60;
  */
 export class ScriptReader {
   /** Position of the next character. */
-  at: number;
+  position: number;
   readonly #text: string;
   readonly #constants: ReadonlyMap<string, ScriptValue>;
 
-  constructor(text: string, at: number, constants: ReadonlyMap<string, ScriptValue>) {
+  constructor(text: string, position: number, constants: ReadonlyMap<string, ScriptValue>) {
     this.#text = text;
-    this.at = at;
+    this.position = position;
     this.#constants = constants;
   }
 
@@ -79,27 +79,27 @@ export class ScriptReader {
       nextCharacter !== '' && !/[,;)\]}]/.test(nextCharacter);
       nextCharacter = this.#peek()
     ) {
-      const positionBefore = this.at;
-      if (nextCharacter === '+' && this.#text[this.at + 1] !== '+') {
-        this.at++;
+      const positionBefore = this.position;
+      if (nextCharacter === '+' && this.#text[this.position + 1] !== '+') {
+        this.position++;
         value = addValues(value, this.#readPrimary(depth));
-      } else if (/^(?:\|\||\?\?)/.test(this.#text.slice(this.at, this.at + 2))) {
-        this.at += 2;
+      } else if (/^(?:\|\||\?\?)/.test(this.#text.slice(this.position, this.position + 2))) {
+        this.position += 2;
         const fallbackValue = this.#readPrimary(depth);
         value = value instanceof UnknownValue ? fallbackValue : value;
       } else if (this.#isNextStatement()) break;
       else {
         this.#skipExpression(depth);
-        value = new UnknownValue(this.#text.slice(start, this.at));
+        value = new UnknownValue(this.#text.slice(start, this.position));
       }
-      if (this.at === positionBefore) break;
+      if (this.position === positionBefore) break;
     }
     return value;
   }
 
   #readPrimary(depth: number): ScriptValue {
     const start = this.#skipSpace();
-    const nextCharacter = this.#text[this.at] ?? '';
+    const nextCharacter = this.#text[this.position] ?? '';
     if (depth > maxDepth) {
       this.#skipExpression(depth);
       return new UnknownValue('value');
@@ -108,19 +108,19 @@ export class ScriptReader {
     if (nextCharacter === '`') return this.#readTemplate(depth);
     if (nextCharacter === '{') return this.#readObject(depth);
     if (nextCharacter === '[') {
-      this.at++;
+      this.position++;
       return this.#readList(']', depth + 1);
     }
     if (nextCharacter === '(') {
-      this.at++;
+      this.position++;
       const [value = new UnknownValue('value')] = this.#readList(')', depth + 1);
       return value;
     }
     const number = /^[-+]?(?:0x[\da-f]+|\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?)/i.exec(
-      this.#text.slice(this.at, this.at + 40),
+      this.#text.slice(this.position, this.position + 40),
     );
     if (number) {
-      this.at += number[0].length;
+      this.position += number[0].length;
       return Number(number[0].replaceAll('_', ''));
     }
     return this.#readNamed(start, depth);
@@ -130,55 +130,57 @@ export class ScriptReader {
   #readNamed(start: number, depth: number): ScriptValue {
     const path =
       /^(?:(?:await|new|return|typeof|void)\s+)*[A-Za-z_$][\w$]*(?:\s{0,20}\??\.\s{0,20}[A-Za-z_$][\w$]*)*/.exec(
-        this.#text.slice(this.at, this.at + 300),
+        this.#text.slice(this.position, this.position + 300),
       )?.[0];
     if (path === undefined) {
       this.#skipExpression(depth);
-      return new UnknownValue(this.#text.slice(start, this.at));
+      return new UnknownValue(this.#text.slice(start, this.position));
     }
-    this.at += path.length;
+    this.position += path.length;
     const name = path.replace(/^(?:(?:await|new|return|typeof|void)\s+)*/, '').replaceAll(/[\s?]/g, '');
     if (name === 'true' || name === 'false') return name === 'true';
     if (name === 'null' || name === 'undefined') return null;
     if (this.#peek() !== '(') return this.#constants.get(name) ?? new UnknownValue(name);
-    this.at++;
-    return evaluateCall(name, this.#readList(')', depth + 1)) ?? new UnknownValue(this.#text.slice(start, this.at));
+    this.position++;
+    return (
+      evaluateCall(name, this.#readList(')', depth + 1)) ?? new UnknownValue(this.#text.slice(start, this.position))
+    );
   }
 
   #readString(quote: string): string {
     let value = '';
-    for (this.at++; this.at < this.#text.length; this.at++) {
-      const character = this.#text[this.at] as string;
+    for (this.position++; this.position < this.#text.length; this.position++) {
+      const character = this.#text[this.position] as string;
       if (character === quote || character === '\n') break;
       value += character === '\\' ? this.#readEscape() : character;
     }
-    this.at++;
+    this.position++;
     return value;
   }
 
   #readTemplate(depth: number): string {
     let value = '';
-    for (this.at++; this.at < this.#text.length && this.#text[this.at] !== '`'; this.at++) {
-      const character = this.#text[this.at] as string;
-      if (character === '$' && this.#text[this.at + 1] === '{') {
-        this.at += 2;
+    for (this.position++; this.position < this.#text.length && this.#text[this.position] !== '`'; this.position++) {
+      const character = this.#text[this.position] as string;
+      if (character === '$' && this.#text[this.position + 1] === '{') {
+        this.position += 2;
         value += toScriptText(this.#readList('}', depth + 1)[0]);
-        this.at--;
+        this.position--;
       } else value += character === '\\' ? this.#readEscape() : character;
     }
-    this.at++;
+    this.position++;
     return value;
   }
 
   /**
-   * Decodes an escape. The next character is its backslash; afterwards, the next character is the last one of the
-   * escape.
+   * Decodes an escape and moves from its backslash to its last character, because the loops of the callers then move on
+   * to the next character.
    */
   #readEscape(): string {
-    const text = this.#text.slice(this.at + 1, this.at + 12);
+    const text = this.#text.slice(this.position + 1, this.position + 12);
     const match = /^(?:x([\da-f]{2})|u([\da-f]{4})|u\{([\da-f]{1,6})\})/i.exec(text);
     const hex = match?.[1] ?? match?.[2] ?? match?.[3];
-    this.at += match?.[0].length ?? 1;
+    this.position += match?.[0].length ?? 1;
     if (hex !== undefined) {
       const codePoint = Number.parseInt(hex, 16);
       return codePoint > 0x10ffff ? '' : String.fromCodePoint(codePoint);
@@ -189,27 +191,27 @@ export class ScriptReader {
 
   #readObject(depth: number): ScriptObject {
     const object: ScriptObject = new Map();
-    this.at++;
+    this.position++;
     while (this.#peek() !== '}' && this.#peek() !== '') {
-      const start = this.at;
-      if (this.#text.startsWith('...', this.at)) {
-        this.at += 3;
+      const start = this.position;
+      if (this.#text.startsWith('...', this.position)) {
+        this.position += 3;
         const spread = this.readExpression(depth + 1);
         for (const [name, value] of spread instanceof Map ? spread : []) object.set(name, value);
-        if (this.#peek() === ',') this.at++;
+        if (this.#peek() === ',') this.position++;
         continue;
       }
       const name = this.#readName(depth);
       if (this.#peek() === ':') {
-        this.at++;
+        this.position++;
         object.set(name, this.readExpression(depth + 1));
       } else if (/[,}]/.test(this.#peek()) && /^[A-Za-z_$]/.test(name)) {
         object.set(name, this.#constants.get(name) ?? new UnknownValue(name));
       } else this.#skipExpression(depth);
-      if (this.#peek() === ',') this.at++;
-      if (this.at === start) this.at++;
+      if (this.#peek() === ',') this.position++;
+      if (this.position === start) this.position++;
     }
-    this.at++;
+    this.position++;
     return object;
   }
 
@@ -217,61 +219,63 @@ export class ScriptReader {
     const nextCharacter = this.#peek();
     if (nextCharacter === '"' || nextCharacter === "'") return this.#readString(nextCharacter);
     if (nextCharacter === '[') {
-      this.at++;
+      this.position++;
       return toScriptText(this.#readList(']', depth + 1)[0]);
     }
-    const name = /^[\w$]+/.exec(this.#text.slice(this.at, this.at + 200))?.[0] ?? '';
-    this.at += name.length;
+    const name = /^[\w$]+/.exec(this.#text.slice(this.position, this.position + 200))?.[0] ?? '';
+    this.position += name.length;
     return name;
   }
 
   #readList(closingBracket: string, depth: number): ScriptValue[] {
     const items: ScriptValue[] = [];
     while (this.#peek() !== closingBracket && this.#peek() !== '') {
-      const start = this.at;
+      const start = this.position;
       items.push(this.readExpression(depth + 1));
-      if (/[,;]/.test(this.#peek())) this.at++;
-      if (this.at === start) this.at++;
+      if (/[,;]/.test(this.#peek())) this.position++;
+      if (this.position === start) this.position++;
     }
-    this.at++;
+    this.position++;
     return items;
   }
 
   /** Skips an expression that cannot be read, including its brackets. */
   #skipExpression(depth: number): void {
     let openCount = 0;
-    for (; this.at < this.#text.length; this.at++) {
-      const character = this.#text[this.at] as string;
+    for (; this.position < this.#text.length; this.position++) {
+      const character = this.#text[this.position] as string;
       if (openCount === 0 && /[,;)\]}]/.test(character)) return;
       if (/["']/.test(character)) {
         this.#readString(character);
-        this.at--;
+        this.position--;
       } else if (character === '`' && depth <= maxDepth) {
         this.#readTemplate(depth + 1);
-        this.at--;
+        this.position--;
       } else if (/[([{]/.test(character)) openCount++;
       else if (/[)\]}]/.test(character)) openCount--;
     }
   }
 
-  /** Returns true if a new statement begins on another line, which does not require a semicolon. */
+  /** Returns true if the next character begins a new statement: on a new line, no semicolon is required before it. */
   #isNextStatement(): boolean {
-    return /\n\s*$/.test(this.#text.slice(Math.max(0, this.at - 100), this.at)) && /[\w$]/.test(this.#peek());
+    return (
+      /\n\s*$/.test(this.#text.slice(Math.max(0, this.position - 100), this.position)) && /[\w$]/.test(this.#peek())
+    );
   }
 
   #peek(): string {
     this.#skipSpace();
-    return this.#text[this.at] ?? '';
+    return this.#text[this.position] ?? '';
   }
 
   /** Skips white space and comments. */
   #skipSpace(): number {
     for (;;) {
-      while (/\s/.test(this.#text[this.at] ?? '')) this.at++;
-      const isLine = this.#text.startsWith('//', this.at);
-      if (!isLine && !this.#text.startsWith('/*', this.at)) return this.at;
-      const commentEnd = this.#text.indexOf(isLine ? '\n' : '*/', this.at + 2);
-      this.at = commentEnd < 0 ? this.#text.length : commentEnd + (isLine ? 1 : 2);
+      while (/\s/.test(this.#text[this.position] ?? '')) this.position++;
+      const isLine = this.#text.startsWith('//', this.position);
+      if (!isLine && !this.#text.startsWith('/*', this.position)) return this.position;
+      const commentEnd = this.#text.indexOf(isLine ? '\n' : '*/', this.position + 2);
+      this.position = commentEnd < 0 ? this.#text.length : commentEnd + (isLine ? 1 : 2);
     }
   }
 }

@@ -6,13 +6,14 @@ import type { ContentDescription, RequestDescription } from './described-inputs.
 import type { SchemaReader, Variant } from './schema-variants.ts';
 import type { ToolInput, ToolInputs } from './tool-inputs.ts';
 
+/** Body that a tool sends, and the names of its fields that are the credential. */
 type SentBody = {
   tool: ToolInputs;
   headers: { readonly [name: string]: string };
   method: string;
   credential: ReadonlySet<string>;
 };
-type Schemas = { schemas: SchemaComparison; reader: SchemaReader };
+type Schemas = { comparison: SchemaComparison; reader: SchemaReader };
 type BodyComparison = { losses: Loss[]; otherTypes: string[] };
 
 const partial = (note: string): Loss => ({ kind: 'partial', note });
@@ -75,7 +76,7 @@ function getSentType({ tool: { bodyKind, wholeBody }, headers }: SentBody): stri
   return wholeBody?.definition.content === 'base64' ? 'application/octet-stream' : 'application/json';
 }
 
-/** Rates how well the sent type, or the best of several types, matches a described type; 0 means no match. */
+/** Rates how well the sent type, or the best of several sent types, matches a described type. 0 means no match. */
 function rateMatch(described: string, sent: string): number {
   return Math.max(...sent.split(', ').map((type) => rateTypeMatch(described, type)));
 }
@@ -93,14 +94,16 @@ function compareContent(content: ContentDescription, isRequired: boolean, sent: 
   const variants = schemas.reader.toVariants(content.schema, []);
   if (!wholeBody) {
     // A file without a field name is sent under a name that the tool chooses.
-    const unnamed = variants.some(({ type }) => type === 'object') ? undefined : getOnlyFile(sent.tool);
-    if (unnamed) return schemas.schemas.compare(content.schema, unnamed.definition, { ...rootLocation, text: 'value' });
+    const unnamedFile = variants.some(({ type }) => type === 'object') ? undefined : getOnlyFile(sent.tool);
+    if (unnamedFile)
+      return schemas.comparison.compare(content.schema, unnamedFile.definition, { ...rootLocation, text: 'value' });
     return compareFields(content, sent, schemas);
   }
   const { definition } = wholeBody;
-  const isForced = isRequired || variants.some(({ required }) => required.size > 0);
+  const mustSendBody = isRequired || variants.some(({ required }) => required.size > 0);
   const losses = isRequired && !wholeBody.isRequired ? [loosened('required')] : [];
-  if (!isForced && wholeBody.isRequired && wholeBody.value === undefined) losses.push(partial('leaving out the body'));
+  if (!mustSendBody && wholeBody.isRequired && wholeBody.value === undefined)
+    losses.push(partial('leaving out the body'));
   if (wholeBody.value !== undefined)
     return canHaveValues(content.schema, false, sent, schemas)
       ? [partial(`the body of type ${quoteShort(content.mediaType)}`)]
@@ -115,7 +118,7 @@ function compareContent(content: ContentDescription, isRequired: boolean, sent: 
       ...losses,
       ...(variants.every(isPlainText) ? [] : [loosened(createTextNote(content, isBytes ? 'bytes' : 'text'))]),
     ];
-  return [...losses, ...schemas.schemas.compare(content.schema, definition, { ...rootLocation, text: 'value' })];
+  return [...losses, ...schemas.comparison.compare(content.schema, definition, { ...rootLocation, text: 'value' })];
 }
 
 function getOnlyFile({ fields }: ToolInputs): ToolInput | undefined {
@@ -134,7 +137,7 @@ function createTextNote({ mediaType }: ContentDescription, form: string): string
 }
 
 /** Compares a body whose fields are arguments as one object, so that alternatives are compared too. */
-function compareFields(content: ContentDescription, { tool, credential }: SentBody, { schemas }: Schemas): Loss[] {
+function compareFields(content: ContentDescription, { tool, credential }: SentBody, { comparison }: Schemas): Loss[] {
   const { fields, spreadArguments, bodyKind } = tool;
   const toDefinition = ({ definition, value }: ToolInput) => (value === undefined ? definition : { enum: [value] });
   const [openArgument] = spreadArguments.body;
@@ -147,5 +150,5 @@ function compareFields(content: ContentDescription, { tool, credential }: SentBo
     ...(openArgument === undefined && { additionalProperties: false }),
   };
   const text = bodyKind === 'json' ? undefined : 'fields';
-  return schemas.compare(content.schema, offered, { ...rootLocation, depth: -1, text, credential });
+  return comparison.compare(content.schema, offered, { ...rootLocation, depth: -1, text, credential });
 }

@@ -3,7 +3,7 @@ import { quoteShort } from '../tools/input-arguments.ts';
 import { compareKeyword } from './schema-keywords.ts';
 import type { SchemaReader, Variant } from './schema-variants.ts';
 
-/** Difference between a description and a tool. `partial` values cannot be sent; `loosened` values are not rejected. */
+/** Difference between a description and a tool: `partial` if the tool allows less, `loosened` if it allows more. */
 export type Loss = {
   kind: 'partial' | 'loosened';
   note: string;
@@ -19,12 +19,12 @@ const maxValues = 100;
 /** Maximum number of schemas that are compared for one tool. */
 const maxSteps = 20_000;
 
-/** Location of a schema: its name in notes, its level below an argument, and the enclosing references. */
+/** Location of a schema: its name in notes, its level below an argument, and the references that led to it. */
 export type SchemaLocation = {
   name: string;
   depth: number;
   trail: readonly string[];
-  /** Set if this value, or the fields inside it, are written as text, which has no null. */
+  /** Set if this value, or each field inside it, is sent as text, which has no null. */
   text?: 'value' | 'fields' | undefined;
   /** Names of fields that are sent as the credential. */
   credential?: ReadonlySet<string>;
@@ -73,7 +73,7 @@ export class SchemaComparison {
     for (const [index, described] of describedVariants.entries()) {
       const candidates = offeredVariants.filter(({ type }) => isCompatible(type, described.type));
       const ordered = candidates.toSorted(
-        (a, b) => distance(offeredVariants, a, index) - distance(offeredVariants, b, index),
+        (a, b) => getDistance(offeredVariants, a, index) - getDistance(offeredVariants, b, index),
       );
       let best: { variant: Variant; losses: Loss[] } | undefined;
       for (const variant of ordered) {
@@ -125,12 +125,14 @@ export class SchemaComparison {
     const names = [...described.properties].filter(([, schema]) => !this.#described.isReadOnly(schema));
     const readOnlyNames = new Set(described.properties.keys()).difference(new Set(names.map(([name]) => name)));
     const required = described.required.difference(readOnlyNames);
-    const all = new Map<string, unknown>([
+    const schemas = new Map<string, unknown>([
       ...[...required].map((name) => [name, undefined] as const),
       ...described.conditional,
     ]);
-    for (const [name, schema] of names) all.set(name, schema);
-    const missing = [...all.keys()].filter((name) => !offered.properties.has(name) && !location.credential?.has(name));
+    for (const [name, schema] of names) schemas.set(name, schema);
+    const missing = [...schemas.keys()].filter(
+      (name) => !offered.properties.has(name) && !location.credential?.has(name),
+    );
     const isNamed = missing.every((name) => offered.description.includes(name));
     const isVisible = offered.properties.size > 0 || offered.isClosed || names.length === 0;
     if (!isVisible && !isNamed && (location.depth > 0 || described.isRecursive))
@@ -138,7 +140,7 @@ export class SchemaComparison {
     const losses: Loss[] = [];
     for (const name of missing)
       losses.push(createMissingLoss({ name, offered, isRequired: required.has(name) }, location));
-    for (const [name, schema] of all) {
+    for (const [name, schema] of schemas) {
       if (!offered.properties.has(name) || schema === undefined) continue;
       const kinds = described.kinds.get(name);
       const text = location.text === 'fields' ? 'value' : undefined;
@@ -176,8 +178,8 @@ function isCompatible(offered: Variant['type'], described: Variant['type']): boo
   return offered === described || offered === 'any' || (isNumber(offered) && isNumber(described));
 }
 
-/** A variant at the same index is usually the one that was derived from it. */
-function distance(offeredVariants: readonly Variant[], variant: Variant, index: number): number {
+/** Returns the distance of a variant from an index. A described variant usually has the index of its tool variant. */
+function getDistance(offeredVariants: readonly Variant[], variant: Variant, index: number): number {
   return Math.abs(offeredVariants.indexOf(variant) - index);
 }
 
@@ -185,9 +187,9 @@ function getWeight(losses: readonly Loss[]): number {
   return losses.reduce((sum, { kind }) => sum + (kind === 'partial' ? 1000 : 1), 0);
 }
 
-/** Returns true if objects with different fields are shown as one object. */
-function areMerged(users: readonly Variant[]): boolean {
-  const shapes = users.map(({ type, properties }) =>
+/** Returns true if one tool variant represents objects with different fields. */
+function areMerged(described: readonly Variant[]): boolean {
+  const shapes = described.map(({ type, properties }) =>
     type === 'object' ? [...properties.keys()].toSorted().join() : '',
   );
   return new Set(shapes).size > 1;

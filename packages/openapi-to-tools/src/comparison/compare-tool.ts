@@ -45,7 +45,7 @@ export function compareTool(
   const body = compareBody(
     described.body,
     { tool: inputs, headers, method: tool.method, credential: credential.listedParameters },
-    { schemas, reader },
+    { comparison: schemas, reader },
   );
   return toOutcome([...losses, ...body.losses], body.otherTypes);
 }
@@ -86,7 +86,7 @@ function getPathNames({ route }: ApiOperation): string[] {
   return [...route.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1] ?? '');
 }
 
-/** Returns parameters that only the path names. */
+/** Returns the parameters of the path that the document does not declare. */
 function getUndeclared(operation: ApiOperation, inputs: readonly InputDescription[]): InputDescription[] {
   const declaredNames = new Set(inputs.map(({ name }) => name));
   return [...new Set(getPathNames(operation))].flatMap((name) =>
@@ -108,8 +108,8 @@ function findInput(
   if (location === 'querystring') return query.get(name) ?? query.entries().find(([pair]) => pair.startsWith(':'))?.[1];
   if (location !== 'path') return undefined;
   const names = getPathNames(operation);
-  const at = names.indexOf(name);
-  if (at >= 0) return names.length === pathInputs.length ? pathInputs[at] : undefined;
+  const index = names.indexOf(name);
+  if (index >= 0) return names.length === pathInputs.length ? pathInputs[index] : undefined;
   return query.get(name) ?? query.values().find(({ wireName }) => wireName === name) ?? 'not in the path';
 }
 
@@ -126,7 +126,7 @@ function getNoun(location: string): string {
   return location === 'path' || location === 'query' ? `${location} parameter` : `input in ${quoteShort(location)}`;
 }
 
-/** Headers of HTTP itself, of the body, and of the response (OpenAPI 3.1, Parameter Object). */
+/** Matches headers of HTTP itself, of the body, and of the response (OpenAPI 3.1, Parameter Object). */
 const technicalHeaders =
   /^(?:accept(?:-encoding|-charset)?|authorization|connection|content-(?:length|type)|date|expect|host|keep-alive|te|trace(?:parent|state)|trailer|transfer-encoding|upgrade|user-agent|via)$/;
 
@@ -134,7 +134,7 @@ function isSetByService({ location, name }: InputDescription): boolean {
   return location === 'header' && technicalHeaders.test(foldHeaderName(name));
 }
 
-/** Headers of an AWS signature (version 4). */
+/** Matches headers of an AWS signature (version 4). */
 const signatureHeaders = /^x-amz-(?:content-sha256|date|algorithm|credential|security-token|signature|signedheaders)$/;
 
 function isCredential({ location, name }: InputDescription, credential: CredentialNames): boolean {

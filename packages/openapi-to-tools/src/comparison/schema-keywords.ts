@@ -61,8 +61,8 @@ function isScalarKeyword(name: string): boolean {
 }
 
 /**
- * Sets a numeric limit. OpenAPI 3.0 and Swagger 2 write `exclusiveMinimum` as a flag next to `minimum`. Numbers are
- * limited to safe integers in any case.
+ * Sets a numeric limit. In OpenAPI 3.0 and Swagger 2, `exclusiveMinimum` is a flag next to `minimum`. A limit beyond
+ * the safe integers has no effect.
  */
 function setBound(keywords: Map<string, unknown>, name: string, schema: JsonFields): void {
   const value = toPlainNumbers(schema[name]);
@@ -82,7 +82,7 @@ export function compareKeyword(name: string, described: unknown, offered: unknow
   return offered > described === isLower ? 'narrower' : 'wider';
 }
 
-/** Returns true for a pattern that JavaScript supports. Patterns in another dialect have to be translated. */
+/** Returns true for a pattern that JavaScript supports. The import translates other dialects, so texts may differ. */
 function isPattern(pattern: string): boolean {
   try {
     new RegExp(pattern, 'u');

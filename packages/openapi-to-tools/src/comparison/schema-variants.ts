@@ -3,7 +3,7 @@ import { isFields, type JsonFields, toEntries, toList, toText, toTexts } from '.
 import { getDiscriminatorName, getDiscriminatorValues, type References } from '../document/references.ts';
 import { collectKeywords, type JsonType } from './schema-keywords.ts';
 
-/** Values of one type that a schema allows. A schema is a list of variants: one for each type and alternative. */
+/** Values of one type that a schema allows. A schema has one variant for each type and alternative. */
 export type Variant = {
   type: JsonType;
   /** Allowed values, by their text; undefined if any value is allowed. */
@@ -18,7 +18,7 @@ export type Variant = {
   /** Schema of other properties, if they are allowed. */
   additional: unknown;
   isClosed: boolean;
-  /** Values that a discriminator assigns to its property. */
+  /** Values that a discriminator allows for its property, by the name of the property. */
   kinds: ReadonlyMap<string, readonly string[]>;
   description: string;
   /** References followed to reach this schema; used for nested schemas. */
@@ -28,7 +28,7 @@ export type Variant = {
   unreadableReason: string | undefined;
 };
 
-/** Schemas that all apply to one location, and the references followed there. */
+/** Schemas that all apply to a value, such as the parts of an `allOf`, and the references followed to them. */
 type Branch = {
   schemas: readonly JsonFields[];
   followed: readonly string[];
@@ -36,6 +36,7 @@ type Branch = {
   unreadableReason?: string | undefined;
 };
 
+/** Properties that only conditions name, and the keywords with rules that cannot be compared. */
 type Conditions = { names: Map<string, unknown>; lossyKeywords: Set<string> };
 
 const emptyBranch: Branch = { schemas: [], followed: [], kinds: new Map() };
@@ -66,7 +67,7 @@ export class SchemaReader {
   }
 
   toVariants(raw: unknown, trail: readonly string[]): Variant[] {
-    const variants = this.#branches(raw).flatMap((branch) => this.#split(branch, trail));
+    const variants = this.#readBranches(raw).flatMap((branch) => this.#splitByType(branch, trail));
     const nulls = variants.filter(({ type }) => type === 'null');
     return mergeValueLists([...variants.filter(({ type }) => type !== 'null'), ...nulls.slice(0, 1)]);
   }
@@ -74,51 +75,51 @@ export class SchemaReader {
   /** Returns true if a schema applies to responses only. */
   isReadOnly(raw: unknown): boolean {
     if (isFields(raw) && raw.readOnly === undefined && raw.$ref === undefined && raw.allOf === undefined) return false;
-    return this.#branches(raw).some(({ schemas }) => schemas.some(({ readOnly }) => readOnly === true));
+    return this.#readBranches(raw).some(({ schemas }) => schemas.some(({ readOnly }) => readOnly === true));
   }
 
   /** `isInAllOf` means that the schema is inside `allOf`, where a discriminator does not stand for other schemas. */
-  #branches(raw: unknown, parents: readonly string[] = [], depth = 0, isInAllOf = false): Branch[] {
+  #readBranches(raw: unknown, parents: readonly string[] = [], depth = 0, isInAllOf = false): Branch[] {
     if (this.#references.isExhausted)
       return [{ ...emptyBranch, unreadableReason: 'references to more than 20,000 schemas' }];
     const { value, references, problem } = this.#references.follow(raw);
     if (problem !== undefined) return [{ ...emptyBranch, unreadableReason: 'an unresolved reference' }];
     if (!isFields(value)) return [emptyBranch];
+    // A kind may extend the schema with the discriminator that led to it, which is no recursion.
     if (references.some((reference) => parents.includes(reference)) || depth > maxDepth)
-      // A kind is derived from the schema that encloses it here.
       return [
         { ...emptyBranch, followed: references, unreadableReason: value.discriminator ? undefined : 'recursion' },
       ];
     const inner = [...parents, ...references];
     let branches: Branch[] = [{ schemas: [value], followed: references, kinds: new Map() }];
     for (const allOfSchema of toList(value.allOf))
-      branches = combineBranches(branches, this.#branches(allOfSchema, inner, depth + 1, true));
-    for (const alternatives of this.#alternatives(value, isInAllOf ? undefined : references.at(-1)))
+      branches = combineBranches(branches, this.#readBranches(allOfSchema, inner, depth + 1, true));
+    for (const alternatives of this.#listAlternatives(value, isInAllOf ? undefined : references.at(-1)))
       branches = combineBranches(
         branches,
-        alternatives.flatMap((alternative) => this.#kind(value, alternative, inner, depth)),
+        alternatives.flatMap((alternative) => this.#readKind(value, alternative, inner, depth)),
       );
     return branches;
   }
 
   /** Returns the lists of alternatives of a schema. A schema with a discriminator stands for its kinds. */
-  #alternatives(value: JsonFields, ownReference: string | undefined): (readonly unknown[])[] {
+  #listAlternatives(value: JsonFields, ownReference: string | undefined): (readonly unknown[])[] {
     const lists = [value.oneOf, value.anyOf].map(toList).filter(({ length }) => length > 0);
     const kinds = ownReference === undefined ? [] : this.#references.getAlternatives(value, ownReference);
     return kinds.length > 0 ? [...lists, kinds.map(($ref) => ({ $ref }))] : lists;
   }
 
-  #kind(value: JsonFields, alternative: unknown, parents: readonly string[], depth: number): Branch[] {
+  #readKind(value: JsonFields, alternative: unknown, parents: readonly string[], depth: number): Branch[] {
     if (isFields(alternative) && allowsOnlyNull(alternative)) return [{ ...emptyBranch, schemas: [{ type: 'null' }] }];
     const values = getDiscriminatorValues(value, alternative);
     const kinds = new Map(values.length > 0 ? [[getDiscriminatorName(value), values]] : []);
     const isSelf = isFields(alternative) && parents.at(-1) === alternative.$ref && values.length > 0;
-    const branches = isSelf ? [emptyBranch] : this.#branches(alternative, parents, depth + 1);
+    const branches = isSelf ? [emptyBranch] : this.#readBranches(alternative, parents, depth + 1);
     return branches.map((branch) => ({ ...branch, kinds: new Map([...branch.kinds, ...kinds]) }));
   }
 
   /** Returns one variant per type of a branch. */
-  #split({ schemas, followed, kinds, unreadableReason }: Branch, above: readonly string[]): Variant[] {
+  #splitByType({ schemas, followed, kinds, unreadableReason }: Branch, above: readonly string[]): Variant[] {
     const types = getTypes(schemas, this.#isExact);
     const conflict = types ? undefined : 'conflicting types';
     const values = getCommonValues(schemas);
@@ -146,7 +147,7 @@ export class SchemaReader {
       : new Map<string, unknown>();
     const keywords = collectKeywords(schemas, type);
     const conditions = isObject
-      ? this.#conditional(schemas, properties)
+      ? this.#readConditions(schemas, properties)
       : { names: new Map<string, unknown>(), lossyKeywords: [] };
     for (const keyword of ['if', 'dependentSchemas', 'dependencies']) if (isObject) keywords.delete(keyword);
     for (const keyword of conditions.lossyKeywords) keywords.set(keyword, true);
@@ -165,7 +166,7 @@ export class SchemaReader {
    * Returns the properties that only conditions name, and the keywords of conditions with rules beyond those
    * properties.
    */
-  #conditional(schemas: readonly JsonFields[], knownProperties: ReadonlyMap<string, unknown>): Conditions {
+  #readConditions(schemas: readonly JsonFields[], knownProperties: ReadonlyMap<string, unknown>): Conditions {
     const conditions: Conditions = { names: new Map(), lossyKeywords: new Set() };
     for (const owner of schemas) {
       for (const schema of [owner.then, owner.else])
@@ -174,7 +175,7 @@ export class SchemaReader {
       for (const keyword of ['dependentSchemas', 'dependencies'])
         for (const [, schema] of toEntries(owner[keyword]))
           this.#addCondition(keyword, schema, knownProperties, conditions);
-      for (const { schemas: tests } of owner.if === undefined ? [] : this.#branches(owner.if))
+      for (const { schemas: tests } of owner.if === undefined ? [] : this.#readBranches(owner.if))
         for (const [name] of tests.flatMap(({ properties }) => toEntries(properties)))
           if (!knownProperties.has(name) && !conditions.names.has(name)) conditions.names.set(name, undefined);
     }
@@ -188,7 +189,7 @@ export class SchemaReader {
     { names, lossyKeywords }: Conditions,
   ) {
     if (!isFields(schema)) lossyKeywords.add(keyword);
-    const branches = this.#branches(schema);
+    const branches = this.#readBranches(schema);
     if (branches.length > 1) lossyKeywords.add(keyword);
     for (const branchSchema of branches.flatMap((branch) => branch.schemas)) {
       const isRule = branchSchema.additionalProperties === false || toTexts(branchSchema.required).length > 0;
@@ -300,16 +301,16 @@ function filterByType(values: ReadonlyMap<string, unknown>, type: JsonType): Map
 
 /** Merges enums of one type into one list. */
 function mergeValueLists(variants: readonly Variant[]): Variant[] {
-  const joined: Variant[] = [];
+  const merged: Variant[] = [];
   for (const variant of variants) {
     const isMergeable = (candidate: Variant) =>
       candidate.values !== undefined && candidate.keywords.size === 0 && candidate.type === variant.type;
-    const index = isMergeable(variant) ? joined.findIndex(isMergeable) : -1;
-    const previous = joined[index];
-    if (previous === undefined) joined.push(variant);
-    else joined[index] = { ...previous, values: new Map([...(previous.values ?? []), ...(variant.values ?? [])]) };
+    const index = isMergeable(variant) ? merged.findIndex(isMergeable) : -1;
+    const previous = merged[index];
+    if (previous === undefined) merged.push(variant);
+    else merged[index] = { ...previous, values: new Map([...(previous.values ?? []), ...(variant.values ?? [])]) };
   }
-  return joined;
+  return merged;
 }
 
 function mergeProperties(all: readonly unknown[]): Map<string, unknown> {

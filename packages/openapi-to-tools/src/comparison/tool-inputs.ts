@@ -5,7 +5,7 @@ import { getArguments, isJsonSchemaForm } from '@toolhost/tool-config/input-sche
 import { getField, isFields, type JsonFields, toText, toTexts } from '../document/lenient.ts';
 import type { ImportedTool } from '../tools/tool-candidate.ts';
 
-/** Argument of a tool, or a value that the tool always sends. */
+/** Argument of a tool, or a constant. `wireName` is its name in the request. */
 export type ToolInput = {
   wireName: string;
   isRequired: boolean;

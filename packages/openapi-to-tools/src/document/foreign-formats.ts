@@ -1,6 +1,6 @@
 import { getField, isFields, toList } from './lenient.ts';
 
-/** Known format that cannot be read, and how to get a readable one. */
+/** Known format that cannot be imported, and how to get one that can. */
 type UnsupportedFormat = { name: string; instructions: string };
 type UnsupportedTextFormat = UnsupportedFormat & { matches: RegExp };
 type UnsupportedValueFormat = UnsupportedFormat & { matches: (value: object) => boolean };
@@ -8,7 +8,7 @@ type UnsupportedValueFormat = UnsupportedFormat & { matches: (value: object) => 
 const exportRequests = 'Save its requests as a Postman collection, curl commands, or HAR, and import those.';
 const viaCurl = 'Write the requests as curl commands or in an .http file.';
 
-/** Formats are recognized by the beginning of a text; only this many characters are searched. */
+/** Maximum number of characters at the beginning of a text that are searched for the signs of a format. */
 const maxSearched = 20_000;
 
 const textFormats: readonly UnsupportedTextFormat[] = [

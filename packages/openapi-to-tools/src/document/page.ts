@@ -19,25 +19,25 @@ export type PageStep = { document: string } | { address: string };
 export const maxPageSteps = 4;
 
 /**
- * Returns true if bytes may be a page, based on their beginning. After a page, scripts and configurations are inspected
- * too.
+ * Returns true if bytes may be a page, judging by their beginning. After the first step, they may also be a script or a
+ * configuration.
  */
-export function canBePage(bytes: Uint8Array, steps: number): boolean {
+export function canBePage(bytes: Uint8Array, stepCount: number): boolean {
   const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 200)).toString('latin1').trimStart();
   return (
     start
       .replace(/^\u00ef\u00bb\u00bf/, '')
       .trimStart()
-      .startsWith('<') || steps > 0
+      .startsWith('<') || stepCount > 0
   );
 }
 
 /**
  * Returns the next step from a page, or undefined if the text is not a page.
- * @param at address of the page
+ * @param url address of the page
  * @throws AppError invalid if the page names no description, or several
  */
-export function readPageStep(text: string, at: string): PageStep | undefined {
+export function readPageStep(text: string, url: string): PageStep | undefined {
   const kind = getKind(text);
   if (kind === undefined) return undefined;
   const document = findEmbeddedDocument(text);
@@ -45,14 +45,16 @@ export function readPageStep(text: string, at: string): PageStep | undefined {
   const descriptionUrls = findAddresses(text);
   const candidates =
     descriptionUrls.length > 0 ? descriptionUrls : kind === 'page' ? findScripts(text).slice(0, 1) : [];
-  const addresses = [...new Set(candidates.flatMap((address) => parseUrl(address, at)?.href ?? []))].filter(
-    (url) => url !== at,
+  const addresses = [...new Set(candidates.flatMap((address) => parseUrl(address, url)?.href ?? []))].filter(
+    (candidate) => candidate !== url,
   );
   const [address, ...otherAddresses] = addresses;
-  if (address === undefined) throw invalidUrl(explainPage(text));
+  if (address === undefined) throw createUrlError(explainPage(text));
   if (otherAddresses.length > 0) {
     const list = addresses.slice(0, 10).join(', ');
-    throw invalidUrl(`The page shows ${addresses.length} API descriptions. Import one of them by its address: ${list}`);
+    throw createUrlError(
+      `The page shows ${addresses.length} API descriptions. Import one of them by its address: ${list}`,
+    );
   }
   return { address };
 }
@@ -103,17 +105,17 @@ const maxDistance = 400;
 /** Returns the description embedded in a page, as JSON. */
 export function findEmbeddedDocument(text: string): string | undefined {
   for (const marker of markers) {
-    let at = text.indexOf(marker);
-    for (let count = 0; at >= 0 && count < maxMarkers; count++, at = text.indexOf(marker, at + 1)) {
-      const brace = text.slice(at, at + maxDistance).indexOf('{');
-      const document = brace < 0 ? undefined : readEmbedded(text, at + brace);
+    let position = text.indexOf(marker);
+    for (let count = 0; position >= 0 && count < maxMarkers; count++, position = text.indexOf(marker, position + 1)) {
+      const brace = text.slice(position, position + maxDistance).indexOf('{');
+      const document = brace < 0 ? undefined : readEmbedded(text, position + brace);
       if (document !== undefined) return document;
     }
   }
   return undefined;
 }
 
-/** Returns the description that starts at this brace, or in an object nested shortly after it. */
+/** Returns the description that starts at a brace, or in an object nested shortly after the brace. */
 function readEmbedded(text: string, brace: number): string | undefined {
   const match = /\{\s*"(?:openapi|swagger)"\s*:/.exec(text.slice(brace, brace + maxDistance));
   return match ? readBalanced(text, brace + match.index) : undefined;
@@ -131,6 +133,7 @@ function readBalanced(text: string, from: number): string | undefined {
   return undefined;
 }
 
+/** Match tools that show descriptions, and the attributes, settings, and calls that tell such a tool an address. */
 const viewers = /swagger-?ui|swaggerui|redoc|scalar|rapi-?doc|elements-api|api-reference|api-docs/i;
 const attributes =
   /\b(?:spec-url|data-url|data-spec-url|apiDescriptionUrl|api-description-url|spec)\s*=\s*["']([^"']{1,2000})["']/gi;
@@ -150,8 +153,8 @@ function findAddresses(text: string): string[] {
   const linked = [...searched.matchAll(links)]
     .map(([, url]) => url as string)
     .filter((url) => descriptionPattern.test(url));
-  const all = urls.length > 0 ? urls : linked;
-  const described = [...new Set(all)].filter(
+  const addresses = urls.length > 0 ? urls : linked;
+  const described = [...new Set(addresses)].filter(
     (url) => !/\.(?:js|css|png|svg|ico|html?)(?:[?#]|$)|^\s*[{$#]|validator|oauth2-redirect/i.test(url),
   );
   // Swagger UI scripts name its sample API until someone changes them.
@@ -162,14 +165,14 @@ function findAddresses(text: string): string[] {
 /** Returns the Swagger UI scripts that contain the address of the description. */
 function findScripts(text: string): string[] {
   const matches = text.slice(0, maxSearched).matchAll(/\bsrc=["']([^"'\s<>]{1,1000})["']/gi);
-  const all = [...matches].map(([, address]) => address as string);
+  const scripts = [...matches].map(([, address]) => address as string);
   const initializerPattern = /swagger-initializer|swagger-ui-init|swagger_ui|swagger-config/i;
   return [
-    ...all.filter((url) => initializerPattern.test(url)),
-    ...all.filter((url) => /(?:^|\/)(?:index|docs)[\w.-]*\.js/i.test(url)),
+    ...scripts.filter((url) => initializerPattern.test(url)),
+    ...scripts.filter((url) => /(?:^|\/)(?:index|docs)[\w.-]*\.js/i.test(url)),
   ];
 }
 
-function invalidUrl(message: string): Error {
+function createUrlError(message: string): Error {
   return invalidInputError([{ path: 'url', message }], 'The document was not imported');
 }

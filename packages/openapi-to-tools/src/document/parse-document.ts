@@ -41,10 +41,10 @@ type Parsed = { value: unknown; findings: Finding[] };
 export function parseDocument(text: string): Parsed {
   const trimmed = stripFence(text);
   if (trimmed === '')
-    throw invalidDocument('the document is empty; allowed: an API description, a collection, or a command');
+    throw createDocumentError('the document is empty; allowed: an API description, a collection, or a command');
   if (trimmed.startsWith('<')) {
     const document = findEmbeddedDocument(trimmed);
-    if (document === undefined) throw invalidDocument(explainUnsupportedFormat(trimmed) ?? explainPage(trimmed));
+    if (document === undefined) throw createDocumentError(explainUnsupportedFormat(trimmed) ?? explainPage(trimmed));
     return parsePlain(document);
   }
   const parsed = parsePlain(stripLeadingComments(trimmed));
@@ -86,16 +86,16 @@ export function stripFence(text: string): string {
 
 /** Removes comments before JSON. */
 function stripLeadingComments(text: string): string {
-  let at = 0;
+  let position = 0;
   for (;;) {
-    while (/\s/.test(text[at] ?? '')) at++;
-    const isLine = text.startsWith('//', at) || text[at] === '#';
-    if (!isLine && !text.startsWith('/*', at)) break;
-    const commentEnd = text.indexOf(isLine ? '\n' : '*/', at);
+    while (/\s/.test(text[position] ?? '')) position++;
+    const isLine = text.startsWith('//', position) || text[position] === '#';
+    if (!isLine && !text.startsWith('/*', position)) break;
+    const commentEnd = text.indexOf(isLine ? '\n' : '*/', position);
     if (commentEnd < 0) return text;
-    at = commentEnd + (isLine ? 1 : 2);
+    position = commentEnd + (isLine ? 1 : 2);
   }
-  return /[{[]/.test(text[at] ?? '') ? text.slice(at) : text;
+  return /[{[]/.test(text[position] ?? '') ? text.slice(position) : text;
 }
 
 /**
@@ -109,7 +109,7 @@ function findNestedDocument(value: unknown): string | undefined {
   return /^(?:\{|(?:openapi|swagger)\s*:)/.test(text) ? text : undefined;
 }
 
-/** Returns undefined if the text is not JSON. YAML can also begin with a brace. */
+/** Parses JSON. Returns undefined for any other text, such as YAML that begins with a brace. */
 function parseJsonText(text: string): Parsed | undefined {
   const bytes = Buffer.from(text);
   if (bytes.length > documentLimits.jsonBytes) throw createSizeError(bytes.length, documentLimits.jsonBytes);
@@ -117,7 +117,7 @@ function parseJsonText(text: string): Parsed | undefined {
   if (!scan) return undefined;
   if (scan.depth > documentLimits.depth) throw createDepthError();
   if (scan.elements > documentLimits.elements) {
-    throw invalidDocument(`found more than ${documentLimits.elements} values; import part of the document`);
+    throw createDocumentError(`found more than ${documentLimits.elements} values; import part of the document`);
   }
   const value = parseJson(text);
   const message = 'an object contains the same name twice, such as a path; the last one is used';
@@ -158,14 +158,14 @@ function parseYamlText(text: string): Parsed {
     const [yamlError] = document.errors;
     if (yamlError && /call stack/.test(yamlError.message)) throw createDepthError();
     if (yamlError)
-      throw invalidDocument(
+      throw createDocumentError(
         explainUnsupportedFormat(text) ?? `not JSON and not YAML: ${getFirstLine(yamlError.message)}`,
       );
     findings = mergeDuplicates(document);
     value = document.toJS({ maxAliasCount: documentLimits.aliases });
   } catch (error) {
     if (error instanceof ReferenceError)
-      throw invalidDocument('the YAML aliases expand too far; write out their values');
+      throw createDocumentError('the YAML aliases expand too far; write out their values');
     if (error instanceof RangeError) throw createDepthError();
     throw error;
   }
@@ -197,7 +197,7 @@ function mergeDuplicates(document: Document): Finding[] {
 }
 
 /**
- * Returns the nesting depth of a value, or infinity if it exceeds `maxDepth`. Measures each value once, no matter how many
+ * Returns the nesting depth of a value, or infinity if it exceeds `maxDepth`. Measures a value only once, even if many
  * aliases refer to it.
  */
 function measureDepth(value: unknown, maxDepth: number, depthByValue: Map<object, number>): number {
@@ -205,7 +205,7 @@ function measureDepth(value: unknown, maxDepth: number, depthByValue: Map<object
   if (maxDepth <= 0) return Number.POSITIVE_INFINITY;
   const previous = depthByValue.get(value);
   if (previous !== undefined) return previous;
-  // An alias of an enclosing value.
+  // An alias of an enclosing value would be infinitely deep.
   depthByValue.set(value, Number.POSITIVE_INFINITY);
   let depth = 0;
   for (const inner of Object.values(value)) depth = Math.max(depth, measureDepth(inner, maxDepth - 1, depthByValue));
@@ -213,7 +213,7 @@ function measureDepth(value: unknown, maxDepth: number, depthByValue: Map<object
   return depth + 1;
 }
 
-/** The YAML parser recurses for each bracket. */
+/** Rejects deep nesting before parsing, because the YAML parser recurses for each bracket. */
 function rejectDeepBrackets(text: string): void {
   let depth = 0;
   for (const bracket of text.matchAll(/[[\]{}]/g)) {
@@ -227,15 +227,15 @@ function getFirstLine(message: string): string {
   return (message.split('\n')[0] as string).slice(0, 200).replace(/:$/, '');
 }
 
-const createDepthError = () => invalidDocument(`nested deeper than ${documentLimits.depth} levels`);
+const createDepthError = () => createDocumentError(`nested deeper than ${documentLimits.depth} levels`);
 
 function createSizeError(foundBytes: number, allowedBytes: number): Error {
-  const megabytes = (bytes: number) => `${Math.round(bytes / 1024 / 1024)} MB`;
-  return invalidDocument(
-    `found ${megabytes(foundBytes)}; allowed: at most ${megabytes(allowedBytes)}, of YAML ${megabytes(documentLimits.yamlBytes)}`,
+  const formatMegabytes = (bytes: number) => `${Math.round(bytes / 1024 / 1024)} MB`;
+  return createDocumentError(
+    `found ${formatMegabytes(foundBytes)}; allowed: at most ${formatMegabytes(allowedBytes)}, of YAML ${formatMegabytes(documentLimits.yamlBytes)}`,
   );
 }
 
-function invalidDocument(message: string) {
+function createDocumentError(message: string) {
   return invalidInputError([{ path: 'document', message }]);
 }

@@ -1,5 +1,6 @@
 import { getField, isFields, type JsonFields, toEntries, toList, toText } from './lenient.ts';
 
+/** Maximum number of references that lead from one to the next. */
 const maxHops = 50;
 /** Ending of the problem message for a reference to another document. */
 export const notFetched = 'which is not fetched';
@@ -14,25 +15,25 @@ export type Resolved = { value: unknown; references: readonly string[]; problem:
 export class References {
   readonly #root: unknown;
   readonly #finder: SchemaFinder;
-  #remaining: number;
+  #remainingCount: number;
   #isResolvingPath = false;
 
   /** `maxFollowed` limits the number of followed values, because few references can expand to exponentially many values. */
   constructor(root: unknown, finder = new SchemaFinder(root), maxFollowed = Number.POSITIVE_INFINITY) {
     this.#root = root;
     this.#finder = finder;
-    this.#remaining = maxFollowed;
+    this.#remainingCount = maxFollowed;
   }
 
   get isExhausted(): boolean {
-    return this.#remaining <= 0;
+    return this.#remainingCount <= 0;
   }
 
-  /** Returns the value itself if it is not a reference. Fields next to `$ref` override those of its target. */
+  /** Returns the target of a reference, or any other value itself. Fields next to `$ref` override the target's fields. */
   follow(value: unknown): Resolved {
     const references: string[] = [];
     let current = value;
-    this.#remaining--;
+    this.#remainingCount--;
     while (isFields(current) && typeof current.$ref === 'string' && Object.hasOwn(current, '$ref')) {
       const { $ref } = current;
       if (!$ref.startsWith('#')) {
@@ -59,7 +60,7 @@ export class References {
   getAlternatives(schema: JsonFields, reference: string | undefined): string[] {
     if (schema.discriminator === undefined || schema.oneOf !== undefined || schema.anyOf !== undefined) return [];
     const mapped = toEntries(getField(schema.discriminator, 'mapping')).flatMap(([, target]) =>
-      typeof target === 'string' ? [mappedReference(target)] : [],
+      typeof target === 'string' ? [toReference(target)] : [],
     );
     return [...new Set(mapped.length > 0 || reference === undefined ? mapped : this.#finder.getDerived(reference))];
   }
@@ -78,7 +79,7 @@ export class References {
     return value;
   }
 
-  /** Follows a reference on the path of another one. Does not recurse, so references cannot form a cycle. */
+  /** Follows a reference inside the path of another reference. Does not recurse, so references cannot form a cycle. */
   #resolveOnPath(value: unknown): unknown {
     if (this.#isResolvingPath) return undefined;
     this.#isResolvingPath = true;
@@ -106,14 +107,14 @@ export class SchemaFinder {
     return this.#anchors.get(name);
   }
 
-  /** Returns references to the schemas that have the given reference in `allOf`. */
+  /** Returns references to the schemas that have a reference in `allOf`. */
   getDerived(reference: string): readonly string[] {
     this.#derived ??= findDerived(this.#root);
     return this.#derived.get(reference) ?? [];
   }
 }
 
-function mappedReference(target: string): string {
+function toReference(target: string): string {
   return target.includes('#') ? target : `#/components/schemas/${target}`;
 }
 
@@ -122,16 +123,17 @@ export function getDiscriminatorName({ discriminator }: JsonFields): string {
   return toText(discriminator) || toText(getField(discriminator, 'propertyName'));
 }
 
-/** Returns the discriminator values that stand for an alternative: the values in the mapping, or else its name. */
+/** Returns the discriminator values of an alternative: those that map to it, or else the name of its schema. */
 export function getDiscriminatorValues({ discriminator }: JsonFields, alternative: unknown): string[] {
   const reference = getField(alternative, '$ref');
   if (discriminator === undefined || typeof reference !== 'string') return [];
   const mapped = toEntries(getField(discriminator, 'mapping')).filter(
-    ([, target]) => mappedReference(toText(target)) === reference,
+    ([, target]) => toReference(toText(target)) === reference,
   );
   return mapped.length > 0 ? mapped.map(([value]) => value) : [decode(reference.split('/').at(-1) ?? '')];
 }
 
+/** Returns references to the derived schemas, by the reference in their `allOf`. */
 function findDerived(root: unknown): Map<string, string[]> {
   const derived = new Map<string, string[]>();
   const lists = [

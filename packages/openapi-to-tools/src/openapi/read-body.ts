@@ -1,9 +1,9 @@
 import { getField, isFields, type JsonFields, toEntries, toText, toTexts } from '../document/lenient.ts';
 import type { ApiBody, ApiContent, FieldEncoding, InputStyle } from '../model.ts';
 import {
+  findMisplacedSchema,
   getSwaggerStyle,
   misplacedMessage,
-  misplacedSchema,
   type Parameters,
   type ReadContext,
 } from './read-parameters.ts';
@@ -11,13 +11,14 @@ import {
 /** Reads the `requestBody` of OpenAPI 3. */
 export function readRequestBody(value: unknown, at: string, context: ReadContext): ApiBody | undefined {
   const { value: body, problem } = context.references.follow(value);
-  if (problem !== undefined) context.add({ at, message: problem });
+  if (problem !== undefined) context.addFinding({ at, message: problem });
   if (!isFields(body)) return undefined;
   const contents = toEntries(body.content ?? { 'application/json': body }).flatMap(([mediaTypes, content]) => {
     const resolved = context.references.follow(content).value;
-    const misplaced = isFields(resolved) ? misplacedSchema(resolved) : undefined;
+    const misplaced = isFields(resolved) ? findMisplacedSchema(resolved) : undefined;
     const isBodySchema = body.content === undefined && getField(resolved, 'schema') !== undefined;
-    if (misplaced || isBodySchema) context.add({ at, message: `${misplacedMessage}: content.${mediaTypes}.schema` });
+    if (misplaced || isBodySchema)
+      context.addFinding({ at, message: `${misplacedMessage}: content.${mediaTypes}.schema` });
     else if (body.content === undefined) return [];
     const schema =
       misplaced && getField(content, '$ref') !== undefined ? content : (misplaced ?? getField(resolved, 'schema'));
@@ -77,7 +78,7 @@ export function readSwaggerBody(
   };
 }
 
-/** Removes parameter keywords. `required` is a flag on a parameter and a list in a schema. */
+/** Removes the keywords of a parameter, among them `required`, which is a flag here and a list in a schema. */
 function toSchema(parameter: JsonFields): JsonFields {
   const { required: _required, name: _name, in: _in, ...schema } = parameter;
   return schema;

@@ -20,7 +20,7 @@ export function readOpenApi(root: JsonFields): ApiDescription {
   const findings: Finding[] = [];
   const isSwagger = root.swagger !== undefined && root.openapi === undefined;
   const references = new References(root);
-  const context: ReadContext = { references, isSwagger, add: (finding) => findings.push(finding) };
+  const context: ReadContext = { references, isSwagger, addFinding: (finding) => findings.push(finding) };
   const info = root.info;
   return {
     format: isSwagger ? 'Swagger' : 'OpenAPI',
@@ -46,7 +46,7 @@ function readPath(path: string, value: unknown, root: JsonFields, context: ReadC
   const at = `paths.${path}`;
   const { value: item, problem } = context.references.follow(value);
   if (problem !== undefined || !isFields(item)) {
-    context.add({ at, message: problem ?? 'is not an object of operations; left out' });
+    context.addFinding({ at, message: problem ?? 'is not an object of operations; left out' });
     return [];
   }
   const named = toEntries(item).filter(([name]) => methods.includes(name.toLowerCase()));
@@ -54,7 +54,7 @@ function readPath(path: string, value: unknown, root: JsonFields, context: ReadC
   return [...named, ...additional].flatMap(([method, operation]) => {
     const { value: resolved, problem: operationProblem } = context.references.follow(operation);
     if (isFields(resolved)) return readOperation({ path, method, item, operation: resolved }, root, context);
-    context.add({ at: `${at}.${method}`, message: operationProblem ?? 'is not an operation; left out' });
+    context.addFinding({ at: `${at}.${method}`, message: operationProblem ?? 'is not an operation; left out' });
     return [];
   });
 }
@@ -78,15 +78,16 @@ function readOperation(
     ? readSwaggerBody(parameters, readMediaTypes(operation, root, 'consumes'))
     : readRequestBody(operation.requestBody, `${at}.requestBody`, context);
   const parsed = readRoutes(path, parameters.inputs);
-  const fullForm: PathVariant = { path, route: path, inputs: parameters.inputs, omitted: [] };
+  const fullVariant: PathVariant = { path, route: path, inputs: parameters.inputs, omitted: [] };
+  // A shorter variant may also be a path of its own in the document.
   const isUndeclared = ({ path: otherPath, omitted }: PathVariant) =>
     omitted.length === 0 || !isFields(getField(getField(root.paths, otherPath), method.toLowerCase()));
   const id = toText(operation.operationId);
-  const routes = 'routes' in parsed ? parsed.routes.filter(isUndeclared) : [fullForm];
-  return routes.map(({ path: formPath, route, inputs, omitted }) => ({
+  const routes = 'routes' in parsed ? parsed.routes.filter(isUndeclared) : [fullVariant];
+  return routes.map(({ path: variantPath, route, inputs, omitted }) => ({
     at,
     method: method.toUpperCase(),
-    path: formPath,
+    path: variantPath,
     route,
     operationId: (omitted.length === 0 || id === '' ? id : `${id}_without_${omitted.join('_')}`) || undefined,
     tags: toTexts(operation.tags),

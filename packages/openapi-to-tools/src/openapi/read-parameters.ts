@@ -11,30 +11,32 @@ export type Parameters = {
   unsupportedReason: string | undefined;
 };
 
-/** State that the readers share for one document. `add` reports a finding. */
-export type ReadContext = { references: References; isSwagger: boolean; add: (finding: Finding) => void };
+/** State that the readers share for one document. */
+export type ReadContext = { references: References; isSwagger: boolean; addFinding: (finding: Finding) => void };
 
-/** Reads parameters. Operation parameters replace path parameters with the same name and location. */
+/** Reads parameters. Parameters of a later list replace those of an earlier list with the same name and location. */
 export function readParameters(lists: readonly { at: string; value: unknown }[], context: ReadContext): Parameters {
   const byKey = new Map<string, JsonFields>();
   for (const { at, value } of lists) {
     for (const [index, item] of toList(value).entries()) {
       const { value: parameter, problem } = context.references.follow(item);
       if (problem !== undefined || !isFields(parameter)) {
-        context.add({ at: `${at}[${index}]`, message: problem ?? 'is not a parameter; left out' });
+        context.addFinding({ at: `${at}[${index}]`, message: problem ?? 'is not a parameter; left out' });
         continue;
       }
       byKey.set(`${toText(parameter.in)} ${toText(parameter.name)}`, parameter);
     }
   }
-  const all = [...byKey.values()];
+  const parameters = [...byKey.values()];
   const at = lists.at(-1)?.at ?? '';
-  const unsupported = all.find((parameter) => parameter.required === true && !isSupportedLocation(parameter, context));
+  const unsupported = parameters.find(
+    (parameter) => parameter.required === true && !isSupportedLocation(parameter, context),
+  );
   return {
     unsupportedReason: unsupported && `an input in ${JSON.stringify(toText(unsupported.in).slice(0, 20))}`,
-    inputs: all.flatMap((parameter) => readParameter(parameter, at, context)),
-    bodyParameter: context.isSwagger ? all.find((parameter) => parameter.in === 'body') : undefined,
-    formParameters: context.isSwagger ? all.filter((parameter) => parameter.in === 'formData') : [],
+    inputs: parameters.flatMap((parameter) => readParameter(parameter, at, context)),
+    bodyParameter: context.isSwagger ? parameters.find((parameter) => parameter.in === 'body') : undefined,
+    formParameters: context.isSwagger ? parameters.filter((parameter) => parameter.in === 'formData') : [],
   };
 }
 
@@ -52,12 +54,13 @@ function readParameter(parameter: JsonFields, at: string, context: ReadContext):
   const location = inputLocations.find((allowed) => allowed === declaredLocation);
   if (name === '' || location === undefined) {
     const message = `parameter ${JSON.stringify(name.slice(0, 60))} in ${JSON.stringify(declaredLocation.slice(0, 20))} is left out; allowed: ${inputLocations.join(', ')}`;
-    context.add({ at, message });
+    context.addFinding({ at, message });
     return [];
   }
   const [content] = toEntries(parameter.content);
-  const misplaced = context.isSwagger ? undefined : misplacedSchema(parameter);
-  if (misplaced) context.add({ at, message: `${misplacedMessage}: schema of the parameter ${JSON.stringify(name)}` });
+  const misplaced = context.isSwagger ? undefined : findMisplacedSchema(parameter);
+  if (misplaced)
+    context.addFinding({ at, message: `${misplacedMessage}: schema of the parameter ${JSON.stringify(name)}` });
   const directSchema = context.isSwagger ? parameter : (misplaced ?? parameter.schema ?? {});
   const isForm = location === 'querystring' && /x-www-form-urlencoded/i.test(content?.[0] ?? '');
   const declaredSchema = content ? getField(content[1], 'schema') : directSchema;
@@ -91,7 +94,7 @@ const constraintKeywords =
   'format default nullable pattern minimum maximum minLength maxLength minItems maxItems multipleOf'.split(' ');
 
 /** Returns a schema whose keywords are written directly in a parameter or media type instead of in `schema`. */
-export function misplacedSchema(holder: JsonFields): JsonFields | undefined {
+export function findMisplacedSchema(holder: JsonFields): JsonFields | undefined {
   if (holder.schema !== undefined || holder.content !== undefined) return undefined;
   if (!structuralKeywords.some((keyword) => holder[keyword] !== undefined)) return undefined;
   const keywords = [
@@ -126,7 +129,7 @@ function toListSchema(schema: unknown, { references, isSwagger }: ReadContext): 
   return { type: 'array', items, collectionFormat: 'multi' };
 }
 
-/** Adds the example to a schema. Parameters have it next to the schema. */
+/** Adds the example of a parameter, which is next to its schema, to the schema. */
 function addExample(schema: unknown, { example }: JsonFields): unknown {
   return isFields(schema) && example !== undefined && schema.example === undefined && schema.$ref === undefined
     ? { ...schema, example }
@@ -137,7 +140,7 @@ function getContentStyle(mediaType: string): InputStyle | undefined {
   return /json/i.test(mediaType) ? 'json' : undefined;
 }
 
-/** Returns the style of arrays and objects. Returns undefined for other values and if the tool default applies. */
+/** Returns the style of an array or object, or undefined for other values and if the default of tools applies. */
 function getStyle(
   parameter: JsonFields,
   location: string,
@@ -158,7 +161,7 @@ function getStyle(
   return parameter.explode === true ? 'exploded' : 'comma';
 }
 
-/** Returns true per type if a schema or one of its alternatives allows it. */
+/** Tells if a schema, or one of its alternatives, allows arrays or objects. */
 function findTypes(resolved: unknown, context: ReadContext, depth = 0): { isArray: boolean; isObject: boolean } {
   const type = [getField(resolved, 'type')].flat();
   const inner = ['oneOf', 'anyOf', 'allOf']
@@ -177,7 +180,7 @@ const maxAlternativeDepth = 3;
 const maxAlternatives = 20;
 
 function getArrayStyle({ style, explode }: JsonFields, location: string): InputStyle | undefined {
-  // Only in the styles `matrix` and `label`.
+  // In a path, `explode` changes arrays only in the styles `matrix` and `label`.
   if (location === 'path' && explode === true && style !== undefined && style !== 'simple') return 'exploded';
   if (location !== 'query') return 'comma';
   if (style === 'deepObject') return 'brackets';

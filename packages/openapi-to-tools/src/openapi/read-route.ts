@@ -1,27 +1,27 @@
 import type { ApiInput } from '../model.ts';
 
 /**
- * Path syntax of frameworks and standards. `{id}`, `:id`, `<id>`, `{id?}`, `{path=**}`, and the operators of RFC 6570
- * are all normalized to `{name}` with properties. Later stages know only this form.
+ * Full path of an operation, or a shorter variant without some of its optional segments. Each syntax for parameters
+ * (`{id}`, `:id`, `<id>`, `{id?}`, `{path=**}`, the operators of RFC 6570) is normalized to `{name}`.
  */
 export type PathVariant = {
-  /** Identity of the operation: the path as in the document, minus the optional segments that this form omits. */
+  /** Identity of the operation: the path as in the document, minus the omitted optional segments. */
   path: string;
   /** Path with each parameter as `{name}`. */
   route: string;
   inputs: readonly ApiInput[];
-  /** Names of the optional segments that this form omits. */
+  /** Names of the omitted optional segments. */
   omitted: readonly string[];
 };
 
 type Token = { text: string } | Parameter;
 type Parameter = { name: string; hasSlashes: boolean; isOptional: boolean };
-/** Query pair whose value is a parameter. */
+/** Query pair whose value is a parameter. `wireName` is the name of the pair, `name` the parameter. */
 type QueryParameter = { wireName: string; name: string; isOptional: boolean };
 
 /**
- * Returns the routes of a path, one per number of optional segments, the full one first, or the reason why there is
- * none.
+ * Returns the variants of a path: the full path first, then a shorter one for each optional segment. Returns a problem
+ * if the path cannot be read.
  */
 export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes: PathVariant[] } | { problem: string } {
   const declared = new Set(inputs.filter(({ location }) => location === 'path').map(({ name }) => name));
@@ -57,14 +57,15 @@ export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes:
 
 const quoteShort = (text: string) => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
+/** Returns literal text with brackets, which no syntax for parameters explains. */
 function findLeftover(token: Token): string | undefined {
   return 'text' in token && /[{}<>]/.test(token.text) ? token.text : undefined;
 }
 
 function removeFragment(path: string): string {
   // An expression such as {#part} is also a fragment.
-  const at = path.search(/(?<!\{)#/);
-  return (at < 0 ? path : path.slice(0, at)).replaceAll(/\{#[^{}]*\}/g, '');
+  const index = path.search(/(?<!\{)#/);
+  return (index < 0 ? path : path.slice(0, index)).replaceAll(/\{#[^{}]*\}/g, '');
 }
 
 /** Rewrites every bracket and colon syntax for parameters to braces. */
@@ -89,10 +90,10 @@ function normalizeBrackets(path: string): string {
 /** Splits off the query at a question mark outside braces. */
 function splitQuery(path: string): [before: string, query: string | undefined] {
   let depth = 0;
-  for (let at = 0; at < path.length; at++) {
-    if (path[at] === '{') depth++;
-    if (path[at] === '}') depth--;
-    if (path[at] === '?' && depth === 0) return [path.slice(0, at), path.slice(at + 1)];
+  for (let index = 0; index < path.length; index++) {
+    if (path[index] === '{') depth++;
+    if (path[index] === '}') depth--;
+    if (path[index] === '?' && depth === 0) return [path.slice(0, index), path.slice(index + 1)];
   }
   return [path, undefined];
 }
@@ -102,15 +103,18 @@ type Tokens = { tokens: Token[]; query: QueryParameter[]; problem?: string };
 function tokenize(path: string, declared: ReadonlySet<string>): Tokens {
   const result: Tokens = { tokens: [], query: [] };
   const add = (token: Token) => result.tokens.push(token);
-  for (let at = 0; at < path.length; ) {
-    const openIndex = path.indexOf('{', at);
-    for (const token of tokenizeLiteral(openIndex < 0 ? path.slice(at) : path.slice(at, openIndex), declared))
+  for (let position = 0; position < path.length; ) {
+    const openIndex = path.indexOf('{', position);
+    for (const token of tokenizeLiteral(
+      openIndex < 0 ? path.slice(position) : path.slice(position, openIndex),
+      declared,
+    ))
       add(token);
     if (openIndex < 0) break;
     const closeIndex = findClosingBrace(path, openIndex);
     if (closeIndex < 0) return { ...result, problem: path.slice(openIndex) };
     addExpression(path.slice(openIndex + 1, closeIndex), declared, result);
-    at = closeIndex + 1;
+    position = closeIndex + 1;
   }
   return result;
 }
@@ -131,9 +135,9 @@ function tokenizeLiteral(text: string, declared: ReadonlySet<string>): Token[] {
 /** Returns the index of the matching brace. Patterns inside braces may contain braces. */
 function findClosingBrace(path: string, openIndex: number): number {
   let depth = 0;
-  for (let at = openIndex; at < path.length; at++) {
-    if (path[at] === '{') depth++;
-    if (path[at] === '}' && --depth === 0) return at;
+  for (let index = openIndex; index < path.length; index++) {
+    if (path[index] === '{') depth++;
+    if (path[index] === '}' && --depth === 0) return index;
   }
   return -1;
 }
@@ -213,14 +217,14 @@ function getShorterVariants(tokens: readonly Token[]): (readonly Token[])[] {
   const variants: (readonly Token[])[] = [tokens];
   let remaining = tokens;
   while (variants.length <= maxOptionalSegments) {
-    const at = remaining.findLastIndex((token) => 'name' in token && token.isOptional);
-    if (at < 0) break;
-    const previous = remaining[at - 1];
+    const index = remaining.findLastIndex((token) => 'name' in token && token.isOptional);
+    if (index < 0) break;
+    const previous = remaining[index - 1];
     const textBefore = previous && 'text' in previous ? [{ text: previous.text.replace(/[/.]$/, '') }] : [];
     remaining = [
-      ...remaining.slice(0, Math.max(0, at - 1)),
+      ...remaining.slice(0, Math.max(0, index - 1)),
       ...(previous && textBefore.length === 0 ? [previous] : textBefore),
-      ...remaining.slice(at + 1),
+      ...remaining.slice(index + 1),
     ];
     variants.push(remaining);
   }
@@ -252,11 +256,11 @@ function applyPath(inputs: readonly ApiInput[], { names, omitted, queryParameter
     const defaults = { description: '', schema: { type: 'string' } };
     return { ...defaults, ...source, name: wireName, location: 'query', required };
   });
-  const keptInputs = inputs.filter(shouldKeep).map((input) => {
+  const remainingInputs = inputs.filter(shouldKeep).map((input) => {
     const hasSlashes = input.location === 'path' && names.get(input.name)?.hasSlashes === true;
     return hasSlashes ? { ...input, allowsSlashes: true } : input;
   });
-  const pathNames = new Set(keptInputs.filter(({ location }) => location === 'path').map(({ name }) => name));
+  const pathNames = new Set(remainingInputs.filter(({ location }) => location === 'path').map(({ name }) => name));
   const undeclared = [...names.values()].filter(({ name, hasSlashes }) => hasSlashes && !pathNames.has(name));
   const addedInputs = undeclared.map(
     ({ name }): ApiInput => ({
@@ -268,5 +272,5 @@ function applyPath(inputs: readonly ApiInput[], { names, omitted, queryParameter
       allowsSlashes: true,
     }),
   );
-  return [...addedInputs, ...keptInputs, ...queryInputs];
+  return [...addedInputs, ...remainingInputs, ...queryInputs];
 }

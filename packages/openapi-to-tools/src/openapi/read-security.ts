@@ -89,13 +89,13 @@ function toOauthScheme(base: ApiScheme, scheme: JsonFields): ApiScheme {
   const codeFlow = getField(flows, 'authorizationCode') ?? getField(flows, 'accessCode');
   const clientFlow = getField(flows, 'clientCredentials') ?? getField(flows, 'application');
   const loginFlow = codeFlow ?? getField(flows, 'implicit');
-  const url = (flow: unknown, name: string) => toText(getField(flow, name)) || undefined;
+  const getUrl = (flow: unknown, name: string) => toText(getField(flow, name)) || undefined;
   return {
     ...base,
     kind: 'oauth2',
-    authorizationUrl: url(loginFlow, 'authorizationUrl'),
-    tokenUrl: url(codeFlow, 'tokenUrl'),
-    clientTokenUrl: url(clientFlow, 'tokenUrl'),
+    authorizationUrl: getUrl(loginFlow, 'authorizationUrl'),
+    tokenUrl: getUrl(codeFlow, 'tokenUrl'),
+    clientTokenUrl: getUrl(clientFlow, 'tokenUrl'),
   };
 }
 

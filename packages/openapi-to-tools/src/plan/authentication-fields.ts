@@ -1,7 +1,7 @@
 import type { Problem } from '@toolhost/errors/errors';
 import { authenticationsSchema } from '@toolhost/tool-config/authentication';
 import { parseUrl } from '@toolhost/tool-config/http/read-url';
-import { authenticationProblems, oauthProblems, type UrlRule } from '@toolhost/tool-config/server-rules';
+import { findAuthenticationProblems, findOauthProblems, type UrlRule } from '@toolhost/tool-config/server-rules';
 import { maxUrlLength } from '@toolhost/tool-config/tool';
 import type { ApiDescription, ApiScheme } from '../model.ts';
 import type { RequiredSecret } from '../plan-outline.ts';
@@ -14,7 +14,7 @@ export type CredentialFields = {
   credentials?: Record<string, object | object[]>;
   oauth?: object;
   secrets: RequiredSecret[];
-  /** Notes about secrets that are stored in another form than the one people have. */
+  /** Notes about logins, such as the reason why people cannot log in. */
   notes: string[];
 };
 
@@ -26,7 +26,7 @@ export type AuthenticationSource = {
   urlProblem: UrlRule;
   /** Names that are taken by variables and cannot be used for secrets. */
   takenNames: ReadonlySet<string>;
-  /** Names of secrets assigned so far, by scheme and part of the credential. */
+  /** Names of secrets assigned so far, by scheme and part of the credential, such as its user or password. */
   secretNames: Map<string, string>;
 };
 
@@ -39,10 +39,10 @@ export function buildAuthentication(schemes: readonly ApiScheme[], source: Authe
 }
 
 /**
- * Returns the schemes. Those that a configuration would reject, such as a key in the Host header, are marked as
- * unsupported.
+ * Returns the schemes. Marks a scheme that a configuration would reject as unsupported, such as a key in the Host
+ * header.
  */
-export function usableSchemes(description: ApiDescription, urlProblem: UrlRule): ApiDescription['schemes'] {
+export function markUnusableSchemes(description: ApiDescription, urlProblem: UrlRule): ApiDescription['schemes'] {
   const source = {
     scopes: [],
     answers: {},
@@ -64,7 +64,7 @@ export function usableSchemes(description: ApiDescription, urlProblem: UrlRule):
 function findProblems(authentication: object, urlProblem: UrlRule): Problem[] {
   const parsed = authenticationsSchema.safeParse(authentication, { reportInput: false });
   if (!parsed.success) return parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
-  return authenticationProblems(parsed.data, { hasLogin: false, urlProblem, variables: undefined });
+  return findAuthenticationProblems(parsed.data, { hasLogin: false, urlProblem, variables: undefined });
 }
 
 function toEntries(scheme: ApiScheme, fields: CredentialFields, source: AuthenticationSource): object[] {
@@ -100,14 +100,14 @@ function toKeyEntry({ in: location, parameter = '', prefix = '' }: ApiScheme, to
   return { type: 'ApiKey', ...header, token: `${prefix}${token}` };
 }
 
-/** People log in if the client ID and secret of an OAuth application are set. Otherwise one access token is stored. */
+/** Creates the login of an OAuth application if its client ID and secret are known, and otherwise one stored token. */
 function toOauthEntry(scheme: ApiScheme, fields: CredentialFields, source: AuthenticationSource): object[] {
   const { answers, scopes } = source;
   const { client_id: clientId, client_secret: clientSecret } = answers;
   const { authorizationUrl, tokenUrl, clientTokenUrl } = scheme;
   if (clientId && clientSecret && isHttps(authorizationUrl) && isHttps(tokenUrl)) {
     const urls = { authorization_url: authorizationUrl, token_url: tokenUrl };
-    const [problem] = oauthProblems(urls, source.urlProblem);
+    const [problem] = findOauthProblems(urls, source.urlProblem);
     if (!problem) {
       fields.oauth = { ...urls, client_id: clientId, client_secret: clientSecret, scopes };
       return [{ type: 'Bearer' }];
@@ -191,7 +191,7 @@ function createPlaceholder(
     .join('_')
     .replace(/^(?=\d)/, '_')
     .slice(0, 60);
-  // Two schemes may map to the same secret name, and a variable with that name would be sent instead.
+  // Two schemes may suggest one name, and a variable would be sent instead of a secret with the same name.
   const key = `${name}\0${suffix}`;
   const usedNames = new Set(source.secretNames.values());
   let secretName = source.secretNames.get(key) ?? base;

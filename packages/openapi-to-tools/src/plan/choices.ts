@@ -42,12 +42,12 @@ export function getQuestionNames(description: ApiDescription): string[] {
 }
 
 /**
- * Returns the names of variables in all addresses: either those that can be answered, or those whose value is a secret
- * of the server. A secret cannot be an answer, because answers are stored in plain text.
+ * Returns the names of variables in all addresses: those that are secrets of the server, or those that can be answered.
+ * A secret cannot be an answer, because answers are stored in plain text.
  */
 function getVariableNames({ servers, operations }: ApiDescription, areSecret: boolean): string[] {
-  const all = [...servers, ...operations.flatMap((operation) => operation.servers ?? [])];
-  return all.flatMap(({ url, variables }) =>
+  const allServers = [...servers, ...operations.flatMap((operation) => operation.servers ?? [])];
+  return allServers.flatMap(({ url, variables }) =>
     variables.flatMap(({ name }) => (isSecretVariable(name, url) === areSecret ? [name, toVariableName(name)] : [])),
   );
 }
@@ -57,7 +57,7 @@ export function checkAnswers(description: ApiDescription, { answers = {}, server
   const questionNames = getQuestionNames(description);
   const secrets = new Set(getVariableNames(description, true));
   const problems: Problem[] = [];
-  const guesses = createSuggestionBudget();
+  const suggestionBudget = createSuggestionBudget();
   for (const [name, value] of Object.entries(answers)) {
     const path = `answers.${name.slice(0, 64)}`;
     if (!questionNames.includes(name) && secrets.has(name)) {
@@ -67,7 +67,7 @@ export function checkAnswers(description: ApiDescription, { answers = {}, server
     } else if (!questionNames.includes(name)) {
       problems.push({
         path,
-        message: `the document has no such question${suggestName(name, questionNames, guesses) || `; allowed: ${questionNames.slice(0, 20).join(', ')}`}`,
+        message: `the document has no such question${suggestName(name, questionNames, suggestionBudget) || `; allowed: ${questionNames.slice(0, 20).join(', ')}`}`,
       });
     } else if (name === 'credential' && !isCredentialAnswer(description, value)) {
       const schemeNames = [...description.schemes.keys()].slice(0, 10);

@@ -18,17 +18,17 @@ type OperationCredential = { name: string | undefined; names: CredentialNames; p
 export type ServerCredentials = {
   /** Id of the default credential, as used in `answers`. */
   defaultId: string | undefined;
-  credentialFor: (operation: ApiOperation) => OperationCredential;
+  getCredential: (operation: ApiOperation) => OperationCredential;
   /**
    * Returns the server's credential and the named credentials of these operations, with the scopes that they require.
    */
-  fieldsFor: (operations: readonly ApiOperation[]) => CredentialFields;
+  toFields: (operations: readonly ApiOperation[]) => CredentialFields;
   questions: Question[];
 };
 
 /**
  * Credentials that are required together, the number of operations that they are sufficient for, and the number of
- * those that already have a tool.
+ * these operations that already have a tool.
  */
 type CredentialOption = {
   id: string;
@@ -46,9 +46,9 @@ type CredentialChoice = Pick<AuthenticationSource, 'urlProblem' | 'takenNames'> 
 const manualCredentials = ['bearer', 'basic', 'none'];
 
 /**
- * Chooses the server's credential. Unless `credential` is answered, it is the one that is sufficient for most
- * operations that already have a tool, then for most of all operations. Every other operation gets the first named
- * credential that is sufficient. If callers bring the server's credential, there are no named ones.
+ * Chooses the server's credential: the answer to `credential`, or else the one that is sufficient for most operations
+ * with a tool and, in a tie, for most operations. An operation that needs another one gets the first sufficient named
+ * credential. If callers bring the server's credential, there are no named credentials.
  */
 export function chooseCredentials(
   description: ApiDescription,
@@ -56,7 +56,7 @@ export function chooseCredentials(
 ): ServerCredentials {
   const { operations, schemes } = description;
   const options = collectOptions(description);
-  const ranked = rankedOptions(options, description, existing);
+  const ranked = rankOptions(options, description, existing);
   const { answers = {} } = choices;
   const credentialAnswer = answers.credential;
   const described =
@@ -74,30 +74,30 @@ export function chooseCredentials(
   for (const option of optionsInOrder) buildFields(option.schemes, [], true);
   const names = nameOptions(optionsInOrder);
   const listedParameters = findListedParameters(operations);
-  const defaultCredential = readyCredential(undefined, defaultSchemes, listedParameters);
+  const defaultCredential = prepareCredential(undefined, defaultSchemes, listedParameters);
   const namedCredentials = namedOptions.map((option) =>
-    readyCredential(names.get(option.id), option.schemes, listedParameters),
+    prepareCredential(names.get(option.id), option.schemes, listedParameters),
   );
-  const all = [defaultCredential, ...namedCredentials];
-  const noneCredential = readyCredential(noCredential, [], listedParameters);
+  const credentials = [defaultCredential, ...namedCredentials];
+  const noneCredential = prepareCredential(noCredential, [], listedParameters);
   const chooseCredential = (operation: ApiOperation): OperationCredential => {
     if (!isManual && defaultSchemes.length > 0 && isPublic(operation)) return noneCredential;
-    const problems = all.map(
+    const problems = credentials.map(
       (credential) =>
         findAddressProblem(operation, credential.schemes, description, choices) ??
         (isManual ? undefined : findMissingCredential(operation, credential.schemeNames, schemes)),
     );
-    return all[problems.indexOf(undefined)] ?? { ...defaultCredential, problem: problems[0] };
+    return credentials[problems.indexOf(undefined)] ?? { ...defaultCredential, problem: problems[0] };
   };
   const credentialByOperation = new Map(operations.map((operation) => [operation, chooseCredential(operation)]));
-  const credentialFor = (operation: ApiOperation) => credentialByOperation.get(operation) ?? defaultCredential;
+  const getCredential = (operation: ApiOperation) => credentialByOperation.get(operation) ?? defaultCredential;
   return {
     defaultId: described?.id ?? credentialAnswer,
-    credentialFor,
-    fieldsFor: (users) =>
-      addNamedCredentials(buildFields(defaultSchemes, users, false), namedCredentials, {
-        users,
-        credentialFor,
+    getCredential,
+    toFields: (usingOperations) =>
+      addNamedCredentials(buildFields(defaultSchemes, usingOperations, false), namedCredentials, {
+        usingOperations,
+        getCredential,
         buildFields,
       }),
     questions: toQuestions(ranked, credentialAnswer, defaultSchemes, description),
@@ -107,7 +107,7 @@ export function chooseCredentials(
 /** Builds the configuration fields of one credential with the scopes of the operations that use it. */
 type BuildFields = (
   schemes: readonly ApiScheme[],
-  users: readonly ApiOperation[],
+  usingOperations: readonly ApiOperation[],
   isNamed: boolean,
 ) => CredentialFields;
 
@@ -116,8 +116,8 @@ function createFieldsBuilder(source: Omit<AuthenticationSource, 'scopes' | 'secr
   const secretNames = new Map<string, string>();
   // People log in only for the server's credential.
   const { client_id: _, client_secret: _secret, ...stored } = source.answers;
-  return (schemes, users, isNamed) => {
-    const scopes = collectScopes(users, new Set(schemes.map(({ name }) => name)));
+  return (schemes, usingOperations, isNamed) => {
+    const scopes = collectScopes(usingOperations, new Set(schemes.map(({ name }) => name)));
     return buildAuthentication(schemes, { ...source, answers: isNamed ? stored : source.answers, scopes, secretNames });
   };
 }
@@ -126,10 +126,10 @@ function hasLogin(schemes: readonly ApiScheme[], buildFields: BuildFields): bool
   return schemes.some(({ kind }) => kind === 'oauth2') && buildFields(schemes, [], false).oauth !== undefined;
 }
 
-/** Credential that operations can use, and its name in the configuration; undefined for the server's credential. */
+/** Credential that operations can use, with its schemes. */
 type ReadyCredential = OperationCredential & { schemes: readonly ApiScheme[]; schemeNames: ReadonlySet<string> };
 
-function readyCredential(
+function prepareCredential(
   name: string | undefined,
   schemes: readonly ApiScheme[],
   listedParameters: ReadonlySet<string>,
@@ -143,8 +143,8 @@ function readyCredential(
 }
 
 type CredentialUsers = {
-  users: readonly ApiOperation[];
-  credentialFor: ServerCredentials['credentialFor'];
+  usingOperations: readonly ApiOperation[];
+  getCredential: ServerCredentials['getCredential'];
   buildFields: BuildFields;
 };
 
@@ -152,9 +152,9 @@ type CredentialUsers = {
 function addNamedCredentials(
   fields: CredentialFields,
   namedCredentials: readonly ReadyCredential[],
-  { users, credentialFor, buildFields }: CredentialUsers,
+  { usingOperations, getCredential, buildFields }: CredentialUsers,
 ) {
-  const byName = Object.groupBy(users, (operation) => credentialFor(operation).name ?? '');
+  const byName = Object.groupBy(usingOperations, (operation) => getCredential(operation).name ?? '');
   for (const { name = '', schemes } of namedCredentials) {
     const namedUsers = byName[name];
     if (!namedUsers) continue;
@@ -210,7 +210,7 @@ function collectOptions({ operations, schemes }: ApiDescription): CredentialOpti
   return [...options.values()];
 }
 
-function rankedOptions(
+function rankOptions(
   options: readonly CredentialOption[],
   description: ApiDescription,
   existing: readonly ApiOperation[],
@@ -233,6 +233,7 @@ function rankedOptions(
   );
 }
 
+/** Kinds of schemes, the easiest one for people first. A key in the query ranks after a key in a header. */
 const ranks: readonly ApiScheme['kind'][] = ['bearer', 'key', 'basic', 'oauth2', 'aws', 'unsupported'];
 
 function getRank({ schemes }: CredentialOption): number {
@@ -242,14 +243,16 @@ function getRank({ schemes }: CredentialOption): number {
   );
 }
 
+const maxCombinedSchemes = 4;
+
 function toOption(requirement: ApiRequirement, schemes: ApiDescription['schemes']): CredentialOption | undefined {
   const named = [...requirement.keys()].map((name) => schemes.get(name));
   if (named.length === 0 || named.some((scheme) => scheme === undefined || scheme.kind === 'unsupported'))
     return undefined;
-  const all = removeAliases(named.filter((scheme) => scheme !== undefined));
-  return all.length > 4
+  const combined = removeAliases(named.filter((scheme) => scheme !== undefined));
+  return combined.length > maxCombinedSchemes
     ? undefined
-    : { id: all.map(({ name }) => name).join('+'), schemes: all, coveredCount: 0, coveredExistingCount: 0 };
+    : { id: combined.map(({ name }) => name).join('+'), schemes: combined, coveredCount: 0, coveredExistingCount: 0 };
 }
 
 /** Removes aliases: two schemes of one requirement that use the same header or parameter are one credential. */
@@ -330,12 +333,12 @@ function createManualScheme(answer: string | undefined, { format, servers }: Api
 }
 
 function toCredentialNames(schemes: readonly ApiScheme[], listedParameters: ReadonlySet<string>): CredentialNames {
-  const keysIn = (location: string) =>
+  const listKeysIn = (location: string) =>
     schemes.flatMap((scheme) => (scheme.in === location && scheme.parameter !== undefined ? [scheme.parameter] : []));
   return {
-    headers: new Set(keysIn('header').map(foldHeaderName)),
-    cookies: new Set(keysIn('cookie')),
-    query: toOwnedNames(keysIn('query')),
+    headers: new Set(listKeysIn('header').map(foldHeaderName)),
+    cookies: new Set(listKeysIn('cookie')),
+    query: toOwnedNames(listKeysIn('query')),
     isAws: schemes.some(({ kind }) => kind === 'aws'),
     listedParameters: schemes.length > 0 ? listedParameters : new Set(),
   };
@@ -364,6 +367,7 @@ function findListedParameters(operations: readonly ApiOperation[]): Set<string> 
   return new Set([...counts].flatMap(([name, count]) => (isCommon(count) ? [name] : [])));
 }
 
+/** Matches the characters of a scope (RFC 6749, 3.3). */
 const scopePattern = /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/;
 
 /** Returns only the scopes that the chosen operations require. */
@@ -384,16 +388,16 @@ function toQuestions(
   description: ApiDescription,
 ): Question[] {
   const total = description.operations.length;
-  const listed = options.slice(0, 10).map(({ id, schemes: all, coveredCount }) => ({
+  const listed = options.slice(0, 10).map(({ id, schemes: combined, coveredCount }) => ({
     value: id,
-    meaning: `${all.map(describeScheme).join(' and ')}; sufficient for ${coveredCount} of ${total} operations`,
+    meaning: `${combined.map(describeScheme).join(' and ')}; sufficient for ${coveredCount} of ${total} operations`,
   }));
   const hasLogins = schemes.some(
     ({ kind, authorizationUrl, tokenUrl }) => kind === 'oauth2' && authorizationUrl && tokenUrl,
   );
   const logins = hasLogins ? loginQuestions : [];
   if (answer !== undefined || options.length === 1) return logins;
-  if (options.length === 0) return [unknownCredential];
+  if (options.length === 0) return [unknownCredentialQuestion];
   const question =
     'Which credential should the server use? Tools that need another credential reference their own, if possible.';
   return [{ name: 'credential', required: false, question, options: listed, assumed: options[0]?.id }, ...logins];
@@ -409,7 +413,7 @@ const loginQuestions: Question[] = [
   { name: 'client_secret', required: false, question: 'Client secret of your OAuth application.' },
 ];
 
-const unknownCredential: Question = {
+const unknownCredentialQuestion: Question = {
   name: 'credential',
   required: false,
   question: 'The document describes no usable credential. Which credential does the API need?',

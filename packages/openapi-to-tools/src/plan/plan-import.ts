@@ -18,11 +18,11 @@ import { quoteShort } from '../tools/input-arguments.ts';
 import { assignToolNames } from '../tools/names.ts';
 import { shorten, toPlainText, toVisibleName } from '../tools/texts.ts';
 import type { ImportedTool, ToolCandidate } from '../tools/tool-candidate.ts';
-import { type CredentialFields, usableSchemes } from './authentication-fields.ts';
+import { type CredentialFields, markUnusableSchemes } from './authentication-fields.ts';
 import { checkAnswers, type ImportChoices } from './choices.ts';
 import { chooseCredentials, type ServerCredentials } from './credentials.ts';
 import { scoreOperations } from './ranking.ts';
-import { removeRefusedInputs } from './rejected-inputs.ts';
+import { removeRejectedInputs } from './rejected-inputs.ts';
 import { countGroups, propose, select, sumTokens } from './selection.ts';
 import { type Address, getOwnAddress, resolveServerAddress } from './server-address.ts';
 
@@ -41,6 +41,7 @@ export type ImportPlan = {
   /** Selectors in `include` that match no operation. */
   unmatched: string[];
   findings: readonly Finding[];
+  /** Candidates of all operations, in document order. */
   all: readonly ToolCandidate[];
   /** Key of each operation in `all`, used to identify it in a re-import. */
   keys: readonly string[];
@@ -64,8 +65,8 @@ export type ImportedConfig = {
 };
 
 /**
- * Plans the import of a description. Without `include`, the proposal is chosen. `urlProblem` rejects addresses that the
- * deployment may not call.
+ * Plans the import of a description. Without `include`, chooses the proposed operations. `urlProblem` rejects addresses
+ * that the deployment may not call.
  * @throws AppError invalid if an answer does not belong to any question
  */
 export function planImport(
@@ -73,28 +74,28 @@ export function planImport(
   choices: ImportChoices,
   urlProblem: UrlRule = () => undefined,
 ): ImportPlan {
-  const description = { ...described, schemes: usableSchemes(described, urlProblem) };
+  const description = { ...described, schemes: markUnusableSchemes(described, urlProblem) };
   checkAnswers(description, choices);
   const address = resolveServerAddress(description, choices, urlProblem);
   const names = assignToolNames(description.operations);
-  const keys = operationKeys(description.operations);
+  const keys = listOperationKeys(description.operations);
   const existing = description.operations.filter((_, index) => choices.existingKeys?.has(keys[index] as string));
   const takenNames = new Set(Object.keys(address.variables));
   const credentialChoice = { choices, urlProblem, takenNames };
-  const { root } = description;
-  const finder = new SchemaFinder(root);
+  const finder = new SchemaFinder(description.root);
   const buildTools = (serverCredentials: ServerCredentials): ToolCandidate[] => {
-    const ruleContext = toRuleContext(address, serverCredentials.fieldsFor(description.operations), urlProblem);
+    const ruleContext = toRuleContext(address, serverCredentials.toFields(description.operations), urlProblem);
     return description.operations.map((operation, index) => {
       const server = getOwnAddress(operation.servers, choices, address);
-      const { name, names: credential, problem: credentialProblem } = serverCredentials.credentialFor(operation);
-      const source = { root, finder, credential };
+      const { name, names: credential, problem: credentialProblem } = serverCredentials.getCredential(operation);
+      const source = { root: description.root, finder, credential };
       const draft = buildTool(operation, names[index] as string, server && 'url' in server ? server.url : '', source);
       const reason = credentialProblem ?? (server && 'problem' in server ? server.problem : undefined);
       if (reason !== undefined) return { ...draft, tool: undefined, outcome: 'skipped', notes: [reason], tokens: 0 };
       if (!draft.tool) return draft;
-      const fields = { ...(name !== undefined && { credential: name }), imported_from: keys[index] as string };
-      return judgeCandidate(removeRefusedInputs({ ...draft, tool: { ...draft.tool, ...fields } }, ruleContext), source);
+      const reference = { ...(name !== undefined && { credential: name }), imported_from: keys[index] as string };
+      const tool = { ...draft.tool, ...reference };
+      return judgeCandidate(removeRejectedInputs({ ...draft, tool }, ruleContext), source);
     });
   };
   let credentials = chooseCredentials(description, { ...credentialChoice, existing });
@@ -112,11 +113,11 @@ export function planImport(
       ({ chosen, unmatched } = select(all, effectiveChoices));
     }
   }
-  const fields = credentials.fieldsFor(getOperations(chosen));
+  const fields = credentials.toFields(getOperations(chosen));
   const questions = [...address.questions, ...credentials.questions];
   const config = questions.some(({ required }) => required)
     ? undefined
-    : buildConfig(description, choices, { address, fields, chosen, longestToolName: getLongestToolName(all) });
+    : buildConfig(description, choices, { address, fields, chosen, maxToolNameLength: getMaxToolNameLength(all) });
   return {
     title: toPlainText(description.title, 100),
     format: `${description.format} ${description.version.slice(0, 20)}`.trim(),
@@ -141,8 +142,8 @@ export function planImport(
 }
 
 /**
- * Sets a finished tool's outcome and notes by comparing it with its operation. Adds the reasons why inputs were left
- * out.
+ * Compares a finished tool with its operation to set the outcome and the notes, including the reasons why inputs were
+ * left out.
  */
 function judgeCandidate(candidate: ToolCandidate, source: ToolSource): ToolCandidate {
   if (!candidate.tool) return candidate;
@@ -157,7 +158,7 @@ function getOperations(tools: readonly ToolCandidate[]): ApiOperation[] {
   return tools.map(({ operation }) => operation);
 }
 
-/** Removes duplicates. A key in the URL and a key in a header may be the same secret. */
+/** Removes duplicates, because a key in the URL and a key in a header may be the same secret. */
 function removeDuplicates(secrets: readonly RequiredSecret[]): RequiredSecret[] {
   return secrets.filter(({ name }, index) => secrets.findIndex((earlier) => earlier.name === name) === index);
 }
@@ -176,9 +177,9 @@ function toRuleContext(
   return { authentication, credentials, urlProblem, serverWide, sharedHeaders: toSharedHeaders(serverWide) };
 }
 
-function countOutcomes(all: readonly ToolCandidate[]): ImportPlan['counts'] {
-  const counts = { operations: all.length, whole: 0, loosened: 0, partial: 0, skipped: 0 };
-  for (const { outcome } of all) counts[outcome]++;
+function countOutcomes(candidates: readonly ToolCandidate[]): ImportPlan['counts'] {
+  const counts = { operations: candidates.length, whole: 0, loosened: 0, partial: 0, skipped: 0 };
+  for (const { outcome } of candidates) counts[outcome]++;
   return counts;
 }
 
@@ -186,24 +187,24 @@ type ConfigSource = {
   address: ReturnType<typeof resolveServerAddress>;
   fields: CredentialFields;
   chosen: readonly ToolCandidate[];
-  longestToolName: number;
+  maxToolNameLength: number;
 };
 
-function getLongestToolName(all: readonly ToolCandidate[]): number {
-  return Math.max(0, ...all.map(({ tool, name }) => (tool ? name.length : 0)));
+function getMaxToolNameLength(candidates: readonly ToolCandidate[]): number {
+  return Math.max(0, ...candidates.map(({ tool, name }) => (tool ? name.length : 0)));
 }
 
 function buildConfig(
   description: ApiDescription,
   choices: ImportChoices,
-  { address, fields, chosen, longestToolName }: ConfigSource,
+  { address, fields, chosen, maxToolNameLength }: ConfigSource,
 ): ImportedConfig {
   const name = toServerName(choices.name ?? description.title);
   const text = toPlainText(description.description, 500);
   const { variables, baseUrl } = address;
   return {
     name,
-    slug: choices.slug ?? toSlug(name, baseUrl, longestToolName),
+    slug: choices.slug ?? toSlug(name, baseUrl, maxToolNameLength),
     ...(text !== '' && { description: text }),
     ...(baseUrl !== undefined && { base_url: baseUrl }),
     ...(Object.keys(variables).length > 0 && { variables }),
@@ -220,11 +221,11 @@ function toServerName(title: string): string {
 }
 
 /**
- * Returns the maximum slug length. Claude Code shows a tool as `mcp__slug__tool` and allows 64 characters. Tools that
- * are not chosen yet count as well.
+ * Returns the maximum slug length in characters. Claude Code shows a tool as `mcp__slug__tool` and allows 64
+ * characters. `maxToolNameLength` includes tools that were not chosen, because people may add them later.
  */
-function getMaxSlugLength(longestToolName: number): number {
-  return Math.min(24, 64 - 'mcp____'.length - longestToolName);
+function getMaxSlugLength(maxToolNameLength: number): number {
+  return Math.min(24, 64 - 'mcp____'.length - maxToolNameLength);
 }
 
 /** Words that carry no information about an API if other words are left. */
@@ -235,8 +236,8 @@ const genericWords = new Set(
 );
 
 /** Returns a short slug for a server: the distinctive words of its name, or its host. */
-function toSlug(name: string, address: string | undefined, longestToolName: number): string {
-  const maxLength = getMaxSlugLength(longestToolName);
+function toSlug(name: string, address: string | undefined, maxToolNameLength: number): string {
+  const maxLength = getMaxSlugLength(maxToolNameLength);
   const isHost = /^[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}$/i.test(name);
   const words = isHost ? [] : splitWords(name).filter((word) => !genericWords.has(word));
   const host = getHostWord(isHost ? `https://${name}` : address);
@@ -278,7 +279,7 @@ function getHostWord(address: string | undefined): string | undefined {
 const maxKeyLength = 2000;
 
 /** Returns unique keys that identify operations in a re-import, such as `GET /pets/{id}`. */
-export function operationKeys(operations: readonly ApiOperation[]): string[] {
+export function listOperationKeys(operations: readonly ApiOperation[]): string[] {
   const counts = new Map<string, number>();
   return operations.map(({ method, path }) => {
     const key = toVisibleName(`${method} ${path}`).slice(0, maxKeyLength);

@@ -26,7 +26,7 @@ const actionByVerb = new Map(
   Object.entries(verbsByAction).flatMap(([action, verbs]) => verbs.split(' ').map((verb) => [verb, action as Action])),
 );
 
-/** Words and parts of words that mark secondary parts of an API: permissions, setup, and administration. */
+/** Match words and parts of words of secondary parts of an API: permissions, setup, and administration. */
 const secondaryPattern =
   /admin|announcement|audit|avatar|banner|billing|certificate|compliance|config|credential|deprecat|emoji|enterprise|experimental|extension|gitignore|identit|installation|integration|legacy|licen[cs]e|locale|metadata|migrat|oauth|password|permission|photo|plugin|preference|presence|propert|protection|quota|redact|restriction|retention|runner|saml|sandbox|schema|scheme|scim|secret|security|setting|telemetry|webhook/;
 const secondaryWords = new Set(
@@ -53,32 +53,34 @@ type ParsedOperation = {
 
 /**
  * Returns the score of each operation for an agent, in input order, based only on the document. An operation acts on
- * the last noun of its path. A noun scores by the number of operations whose path or tags name it. It scores more if it
- * can be listed, read, created, and changed, and if the title or description names it. The score of a part also
- * includes its whole. `tokens` are the token costs of the tools.
+ * the last noun of its path. A noun scores by the number of operations whose path or tags name it, and more if it can
+ * be listed, read, created, and changed, or if the title or description names it. The score of a part, such as the
+ * comments of an issue, also includes its whole. `tokens` are the token costs of the tools.
  */
 export function scoreOperations(description: ApiDescription, tokens: readonly number[]): number[] {
   const { operations } = description;
   const paths = operations.map(({ path }) => splitSegments(path));
   const sharedCount = countSharedSegments(paths);
-  const all = operations.map((operation, index) => parseOperation(operation, (paths[index] ?? []).slice(sharedCount)));
-  const nouns = new Nouns(description, all);
-  const scored = all.map((read, index) => {
-    const { ownNouns, value } = nouns.scoreOf(read);
+  const parsedOperations = operations.map((operation, index) =>
+    parseOperation(operation, (paths[index] ?? []).slice(sharedCount)),
+  );
+  const nouns = new Nouns(description, parsedOperations);
+  const scored = parsedOperations.map((parsed, index) => {
+    const { ownNouns, value } = nouns.score(parsed);
     return {
-      read,
-      own: ownNouns,
+      parsed,
+      nouns: ownNouns,
       index,
-      worth: (value * 0.3 ** read.secondaryCount) / (1 + (tokens[index] ?? 0) / 5000),
+      worth: (value * 0.3 ** parsed.secondaryCount) / (1 + (tokens[index] ?? 0) / 5000),
     };
   });
   const scores = scored.map((entry) => entry.worth);
   // Operations that repeat an action, and further special actions of a noun, score lower.
   const countByAction = new Map<string, number>();
   for (const entry of scored.toSorted((a, b) => b.worth - a.worth || a.index - b.index)) {
-    const { action, verb } = entry.read;
+    const { action, verb } = entry.parsed;
     const isCommonAction = action !== 'act' && action !== 'delete';
-    const key = isCommonAction ? JSON.stringify([entry.own, action, verb]) : entry.own.join('/');
+    const key = isCommonAction ? JSON.stringify([entry.nouns, action, verb]) : entry.nouns.join('/');
     const previousCount = countByAction.get(key) ?? 0;
     countByAction.set(key, previousCount + 1);
     scores[entry.index] = isCommonAction
@@ -92,7 +94,7 @@ export function scoreOperations(description: ApiDescription, tokens: readonly nu
 class Nouns {
   readonly #countByNoun = new Map<string, number>();
   readonly #actions = new Map<string, Set<Action>>();
-  /** Number of times that a noun is the outermost one in a path, and a part of another noun. */
+  /** Number of operations in whose path a noun is the outermost one, or a part of another noun. */
   readonly #outerCountByNoun = new Map<string, number>();
   readonly #innerCountByNoun = new Map<string, number>();
   readonly #introWords: ReadonlySet<string>;
@@ -100,11 +102,11 @@ class Nouns {
   readonly #container: string | undefined;
   readonly #maxWeight: number;
 
-  constructor({ title, description, operations }: ApiDescription, all: readonly ParsedOperation[]) {
+  constructor({ title, description, operations }: ApiDescription, parsedOperations: readonly ParsedOperation[]) {
     this.#introWords = new Set(splitNameWords(`${title} ${description.slice(0, 600)}`).map(stem));
-    const primaryOperations = all.filter(({ secondaryCount }) => secondaryCount === 0);
+    const primaryOperations = parsedOperations.filter(({ secondaryCount }) => secondaryCount === 0);
     const countByOuterNoun = new Map<string, number>();
-    for (const [index, { nouns, secondaryCount }] of all.entries()) {
+    for (const [index, { nouns, secondaryCount }] of parsedOperations.entries()) {
       if (secondaryCount > 0) continue;
       const tags = (operations[index]?.tags ?? []).flatMap((tag) => splitNameWords(tag).map(stem));
       for (const noun of new Set([...nouns, ...tags])) increment(this.#countByNoun, noun);
@@ -112,12 +114,12 @@ class Nouns {
       if (nouns[0] !== undefined && nouns.length > 1) increment(countByOuterNoun, nouns[0]);
     }
     this.#container = [...countByOuterNoun].find(([, outerCount]) => outerCount > primaryOperations.length * 0.3)?.[0];
-    for (const read of all) {
-      const ownNouns = this.#getOwnNouns(read);
+    for (const parsed of parsedOperations) {
+      const ownNouns = this.#getOwnNouns(parsed);
       const noun = ownNouns.at(-1) ?? '';
-      this.#actions.set(noun, (this.#actions.get(noun) ?? new Set()).add(read.action));
-      if (read.secondaryCount > 0) continue;
-      if (ownNouns[0] !== undefined && ownNouns[0] !== read.nouns[0]) increment(this.#outerCountByNoun, ownNouns[0]);
+      this.#actions.set(noun, (this.#actions.get(noun) ?? new Set()).add(parsed.action));
+      if (parsed.secondaryCount > 0) continue;
+      if (ownNouns[0] !== undefined && ownNouns[0] !== parsed.nouns[0]) increment(this.#outerCountByNoun, ownNouns[0]);
       for (const part of ownNouns.slice(1)) increment(this.#innerCountByNoun, part);
     }
     this.#maxWeight = Math.max(1, ...[...this.#countByNoun.keys()].map((noun) => this.#getWeight(noun)));
@@ -135,19 +137,19 @@ class Nouns {
     return (this.#countByNoun.get(noun) ?? 0) ** 0.4 * (0.5 + commonShare / 2) * (isIntroduced ? 1.15 : 1);
   }
 
-  scoreOf(read: ParsedOperation): { ownNouns: readonly string[]; value: number } {
-    const ownNouns = this.#getOwnNouns(read);
+  score(parsed: ParsedOperation): { ownNouns: readonly string[]; value: number } {
+    const ownNouns = this.#getOwnNouns(parsed);
     const [noun = '', wholeNoun] = [ownNouns.at(-1), ownNouns.at(-2)];
     const weight = this.#getWeight(noun);
     const isPart = wholeNoun !== undefined;
     const base = isPart ? (weight + this.#getWeight(wholeNoun)) / 2 : weight;
-    const baseWeight = read.isOverall ? Math.max(base, 0.6 * this.#maxWeight + weight / 2) : Math.max(base, 0.5);
+    const baseWeight = parsed.isOverall ? Math.max(base, 0.6 * this.#maxWeight + weight / 2) : Math.max(base, 0.5);
     const value =
       baseWeight *
-      actionWeights[read.action] *
-      (isPart ? partActionWeights[read.action] : 1) *
+      actionWeights[parsed.action] *
+      (isPart ? partActionWeights[parsed.action] : 1) *
       0.9 ** (ownNouns.length - 1);
-    return { ownNouns, value: value * this.#getPositionFactor(read, ownNouns) };
+    return { ownNouns, value: value * this.#getPositionFactor(parsed, ownNouns) };
   }
 
   /**
@@ -169,25 +171,25 @@ function increment(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
-/** Splits a path into segments; `chat.postMessage` and `files:copy` are two segments each. */
+/** Splits a path into segments. `chat.postMessage` and `files:copy` are two segments each. */
 function splitSegments(path: string): Segment[] {
   const [route = ''] = path.split(/[?#]/, 1);
   return route.split('/').flatMap((text): Segment[] => {
     if (/[{}]/.test(text)) return [{ text, isParameter: true }];
-    const pieces = text.replace(/\.(?:json|xml)$/, '').split(/[.:]/);
-    return pieces.filter((part) => part !== '').map((part) => ({ text: part, isParameter: false }));
+    const names = text.replace(/\.(?:json|xml)$/, '').split(/[.:]/);
+    return names.filter((name) => name !== '').map((name) => ({ text: name, isParameter: false }));
   });
 }
 
 /** Returns the number of leading segments that nearly all paths share, such as `/rest/api/3`. */
 function countSharedSegments(paths: readonly (readonly Segment[])[]): number {
-  for (let at = 0; ; at++) {
+  for (let index = 0; ; index++) {
     const counts = new Map<string, number>();
     for (const path of paths) {
-      const segment = path[at];
-      if (segment && !segment.isParameter && path.length > at + 1) increment(counts, segment.text);
+      const segment = path[index];
+      if (segment && !segment.isParameter && path.length > index + 1) increment(counts, segment.text);
     }
-    if (Math.max(0, ...counts.values()) < Math.max(1, paths.length * 0.9)) return at;
+    if (Math.max(0, ...counts.values()) < Math.max(1, paths.length * 0.9)) return index;
   }
 }
 

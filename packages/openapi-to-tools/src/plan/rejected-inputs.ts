@@ -16,7 +16,7 @@ const maxRounds = 8;
  * left out; if that is not enough, the operation gets no tool. One operation therefore never makes the whole import
  * fail.
  */
-export function removeRefusedInputs(candidate: ToolCandidate, ruleContext: ToolContext): ToolCandidate {
+export function removeRejectedInputs(candidate: ToolCandidate, ruleContext: ToolContext): ToolCandidate {
   if (!candidate.tool) return candidate;
   const rejectedInputs = new Map<string, string>();
   let { tool } = candidate;
@@ -27,7 +27,7 @@ export function removeRefusedInputs(candidate: ToolCandidate, ruleContext: ToolC
         ? candidate
         : { ...candidate, tool, rejectedInputs, tokens: estimateCandidateTokens(tool) };
     for (const problem of problems) {
-      const reduced = removeRefusedPart(tool, problem, rejectedInputs);
+      const reduced = removeRejectedPart(tool, problem, rejectedInputs);
       if (!reduced) return skipCandidate(candidate, problem);
       tool = reduced;
     }
@@ -44,7 +44,7 @@ function findProblems(tool: ImportedTool, ruleContext: ToolContext): Problem[] {
     const { variables } = ruleContext.serverWide;
     for (const problem of findOwnCredentials(parsed.data as Tool, variables)) problems.add(() => problem);
   }
-  // The last line may only count further problems.
+  // The last entry may only count the problems beyond the limit; it has no path.
   return problems.all().filter(({ path }) => path !== '');
 }
 
@@ -60,7 +60,7 @@ function skipCandidate(candidate: ToolCandidate, { path, message }: Problem): To
 }
 
 /** Returns the tool without the part that has the problem, or undefined if nothing is left. */
-function removeRefusedPart(
+function removeRejectedPart(
   tool: ImportedTool,
   { path, message }: Problem,
   rejectedInputs: Map<string, string>,
@@ -71,8 +71,8 @@ function removeRefusedPart(
     return { ...tool, headers };
   }
   if (!path.startsWith('input_schema.')) return undefined;
-  const name = inputAt(path, tool);
-  // Another problem of an input that was already left out.
+  const name = findInputName(path, tool);
+  // An input that was already removed may have further problems.
   if (name === undefined) return rejectedInputs.size > 0 ? tool : undefined;
   if (isRequired(tool, name)) return undefined;
   rejectedInputs.set(getWireName(tool, name), message);
@@ -88,7 +88,7 @@ function getInputs({ input_schema: schema }: ImportedTool): JsonFields {
  * Returns the input that a problem's path refers to. Rules for JSON Schema inputs write the path with or without
  * `properties`.
  */
-function inputAt(path: string, tool: ImportedTool): string | undefined {
+function findInputName(path: string, tool: ImportedTool): string | undefined {
   const names = Object.keys(getInputs(tool));
   const prefixes = isJsonSchemaForm(tool.input_schema)
     ? ['input_schema.properties.', 'input_schema.']
@@ -99,7 +99,7 @@ function inputAt(path: string, tool: ImportedTool): string | undefined {
     .find((name) => name !== undefined);
 }
 
-/** Returns the longest name that matches. Names may contain dots. */
+/** Returns the longest name that a path begins with, because names may contain dots. */
 function findLongestMatch(pathInInputs: string, names: readonly string[]): string | undefined {
   return names
     .filter(

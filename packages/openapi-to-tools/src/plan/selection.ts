@@ -66,7 +66,7 @@ function matchesSelectors(texts: readonly string[], { exact, patterns }: Selecto
   return texts.some((text) => exact.has(text) || patterns.some((parts) => isMatch(text, parts)));
 }
 
-/** Returns true if a text contains these parts in order, the first at its beginning and the last at its end. */
+/** Returns true if a text contains all parts in order, the first at its beginning and the last at its end. */
 function isMatch(text: string, parts: readonly string[]): boolean {
   const [prefix = '', suffix = ''] = [parts[0], parts.at(-1)];
   const suffixStart = text.length - suffix.length;
@@ -74,9 +74,9 @@ function isMatch(text: string, parts: readonly string[]): boolean {
   // The first match of each part leaves the most text for the others, so no other position has to be tried.
   let from = prefix.length;
   for (const part of parts.slice(1, -1)) {
-    const at = text.indexOf(part, from);
-    if (at < 0) return false;
-    from = at + part.length;
+    const index = text.indexOf(part, from);
+    if (index < 0) return false;
+    from = index + part.length;
   }
   return from <= suffixStart;
 }
@@ -113,12 +113,13 @@ export function select(all: readonly ToolCandidate[], choices: ImportChoices): S
   return { chosen, unmatched: unmatched.map((selector) => selector.trim()) };
 }
 
-/** Returns true if a selector matches one of these texts. */
+/** Returns true if a selector matches at least one text. */
 function matchesAnyText(selector: string, texts: ReadonlySet<string>): boolean {
   const parts = splitSelector(selector);
   return parts.length === 1 ? texts.has(selector) : texts.values().some((text) => isMatch(text, parts));
 }
 
+/** Counts operations and tokens by group. Groups in `order` come first. */
 export function countGroups(all: readonly ToolCandidate[], order: readonly string[]): Group[] {
   const groups = new Map<string, Group>(
     order.map((name) => [name, { name, operations: 0, reads: 0, tokens: 0, skipped: 0 }]),
@@ -137,7 +138,7 @@ export function countGroups(all: readonly ToolCandidate[], order: readonly strin
 
 /**
  * Proposes everything if it fits within the limits, and otherwise the operations with the highest score. With
- * `choices.for`, proposes the operations that match the sentence. `scores` holds the scores of `all`.
+ * `choices.for`, proposes the operations that match the sentence. `scores` has one entry per candidate.
  */
 export function propose(all: readonly ToolCandidate[], scores: readonly number[], choices: ImportChoices): Proposal {
   const scoreByCandidate = new Map(all.map((candidate, index) => [candidate, scores[index] ?? 0]));
@@ -152,7 +153,7 @@ export function propose(all: readonly ToolCandidate[], scores: readonly number[]
 }
 
 /**
- * Proposes the first operations that fit. Later small ones would only fill the remaining space, so they are ignored.
+ * Proposes the first operations that fit. Ignores operations far down, which would only be proposed for being small.
  */
 function toProposal(all: readonly ToolCandidate[], ranked: readonly ToolCandidate[], reason: string): Proposal {
   const proposedTools = takeFitting(ranked.slice(0, 2 * proposalLimits.tools));
@@ -168,14 +169,14 @@ function toProposal(all: readonly ToolCandidate[], ranked: readonly ToolCandidat
 
 /** Returns the tools that match a sentence, ranked by tool search and score. */
 function findMatchingTools(byScore: readonly ToolCandidate[], purpose: string): ToolCandidate[] {
-  const index = indexOf(byScore);
+  const index = buildToolIndex(byScore);
   const { best } = searchTools(index, purpose, byScore.length);
   // Reciprocal rank fusion (G. Cormack et al., 2009): search ranks count double; `position` is the rank by score.
   const scores = best.map((position, rank) => [position, 2 / (20 + rank) + 1 / (20 + position)] as const);
   return scores.toSorted(([, a], [, b]) => b - a).map(([position]) => byScore[position] as ToolCandidate);
 }
 
-function indexOf(all: readonly ToolCandidate[]): ToolIndex {
+function buildToolIndex(all: readonly ToolCandidate[]): ToolIndex {
   const steps = buildIndex(all.length, (position) => toSearchedTool(all[position] as ToolCandidate));
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
 }

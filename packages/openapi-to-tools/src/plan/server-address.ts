@@ -30,6 +30,7 @@ export function isSameAddress(first: string, second: string): boolean {
   return normalize(first) === normalize(second);
 }
 
+/** Returns the address that a person chose, or else the document's address, with questions about what is unknown. */
 export function resolveServerAddress(
   description: ApiDescription,
   choices: ImportChoices,
@@ -49,7 +50,7 @@ export function resolveServerAddress(
   return serverChoice === undefined ? askIfRejected(resolved, urlProblem) : resolved;
 }
 
-/** Turns an address that no configuration can use into a question, as if it were missing. */
+/** Replaces an address that no configuration can use with a question, as if it were missing. */
 function askIfRejected(address: Address, urlProblem: UrlRule): Address {
   const { baseUrl, variables, questions } = address;
   if (questions.some(({ required }) => required)) return address;
@@ -75,8 +76,8 @@ function askIfRejected(address: Address, urlProblem: UrlRule): Address {
 
 /**
  * Returns the address of an operation that has its own servers, or the reason why it cannot be used. Returns undefined
- * if the operation uses the server's address. A relative URL is resolved against the server's host, or else against the
- * document.
+ * if the operation uses the server's address. Resolves a relative URL against the server's address, or else the
+ * document's address.
  */
 export function getOwnAddress(
   servers: readonly ApiServer[] | undefined,

@@ -21,7 +21,7 @@ export type Generated = {
 export const generatedFields = ['description', 'base_url', 'variables'] as const;
 
 export function toGenerated(config: ImportedConfig, plan: ImportPlan): Generated {
-  const tools = toolsByOperation(config.tools as ConfigTool[]);
+  const tools = mapToolsByOperation(config.tools as ConfigTool[]);
   return {
     server: pickGeneratedFields(config),
     tools,
@@ -59,13 +59,13 @@ export function pickGeneratedFields(config: JsonFields): JsonFields {
   );
 }
 
-export function toolsByOperation(tools: readonly ConfigTool[]): Generated['tools'] {
+export function mapToolsByOperation(tools: readonly ConfigTool[]): Generated['tools'] {
   return Object.fromEntries(
     tools.flatMap((tool) => (tool.imported_from === undefined ? [] : [[tool.imported_from, tool]])),
   );
 }
 
-/** Reads a stored `Generated`. Returns an empty one if there is none. @throws AppError */
+/** Parses a stored `Generated`. Returns an empty one without a text. @throws AppError unavailable */
 export function readGenerated(text: string | undefined): Generated {
   if (text === undefined) return { server: {}, tools: {} };
   try {
@@ -82,7 +82,7 @@ type OperationIdentity = { key: string; id: string | undefined };
  * Matches operations of tools that were removed from the document with new ones that have the same ID, or else the same
  * path except for its version. Returns the new key by the old one. Ambiguous matches are ignored.
  */
-export function movedOperations(
+export function findMovedOperations(
   toolOperations: ReadonlySet<string>,
   operations: readonly OperationIdentity[],
   before: Generated,
@@ -102,7 +102,7 @@ export function movedOperations(
   return new Map([...moved, ...matchPairs(unmatchedRemoved, unmatchedNew, ({ key }) => removeVersion(key))]);
 }
 
-/** Pairs the operations on both sides that have the same trait, if no other operation on their side has it. */
+/** Pairs a removed and a new operation that have the same trait, if no other removed or new operation has it. */
 function matchPairs(
   removedOperations: readonly OperationIdentity[],
   newOperations: readonly OperationIdentity[],
@@ -110,14 +110,17 @@ function matchPairs(
 ): Map<string, string> {
   const byTrait = Map.groupBy(newOperations, getTrait);
   const matches = [...Map.groupBy(removedOperations, getTrait)].flatMap(
-    ([trait, [removedOne, ...otherRemoved]]): [string, string][] => {
-      const [newOne, ...otherNew] = (trait !== undefined && byTrait.get(trait)) || [];
-      return removedOne && newOne && otherRemoved.length + otherNew.length === 0 ? [[removedOne.key, newOne.key]] : [];
+    ([trait, [removedOperation, ...otherRemoved]]): [string, string][] => {
+      const [newOperation, ...otherNew] = (trait !== undefined && byTrait.get(trait)) || [];
+      return removedOperation && newOperation && otherRemoved.length + otherNew.length === 0
+        ? [[removedOperation.key, newOperation.key]]
+        : [];
     },
   );
   return new Map(matches);
 }
 
+/** Matches path segments with a version, and prefixes that often come or go with one. */
 const versionPattern = /^(?:v?\d+(?:\.\d+)*(?:(?:alpha|beta|preview|rc)\d*)?|\d{4}-\d\d(?:-\d\d)?|api|rest)$/i;
 
 /** Removes version segments and parameter names: `GET /api/v1/pets/{id}` → `GET /pets/{}`. */

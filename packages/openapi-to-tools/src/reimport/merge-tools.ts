@@ -121,14 +121,14 @@ function recordChanges(before: ConfigTool, after: ConfigTool, merged: MergedTool
  * names.
  */
 function keepNamesUnique(yours: readonly ConfigTool[], results: readonly ConfigTool[]): ConfigTool[] {
-  const withNames = (name: (tool: ConfigTool, index: number) => string) =>
-    results.map((tool, index) => ({ ...tool, name: name(tool, index) }));
+  const rename = (getName: (tool: ConfigTool, index: number) => string) =>
+    results.map((tool, index) => ({ ...tool, name: getName(tool, index) }));
   const getOldName = (index: number) => (yours[index] as ConfigTool).name;
   const shared = new Set(findDuplicates(results.map(({ name }) => name)));
-  const renamedTools = withNames((tool, index) => (shared.has(tool.name) ? getOldName(index) : tool.name));
+  const renamedTools = rename((tool, index) => (shared.has(tool.name) ? getOldName(index) : tool.name));
   return findDuplicates(renamedTools.map(({ name }) => name)).length === 0
     ? renamedTools
-    : withNames((_, index) => getOldName(index));
+    : rename((_, index) => getOldName(index));
 }
 
 function findDuplicates(names: readonly string[]): string[] {

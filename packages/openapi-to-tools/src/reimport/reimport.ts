@@ -9,19 +9,19 @@ import { checkViews, type ViewContext } from '@toolhost/tool-config/view-rules';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
 import { getQuestionNames, type ImportChoices } from '../plan/choices.ts';
-import { getSizeProblem, type ImportPlan, operationKeys, planImport } from '../plan/plan-import.ts';
+import { getSizeProblem, type ImportPlan, listOperationKeys, planImport } from '../plan/plan-import.ts';
 import { select } from '../plan/selection.ts';
 import { type OfferedKind, planLimits, type ReimportReport } from '../plan-outline.ts';
 import { readDescription } from '../read-description.ts';
 import {
   collectIds,
+  findMovedOperations,
   type Generated,
   generatedFields,
   getOperationDigest,
-  movedOperations,
+  mapToolsByOperation,
   pickGeneratedFields,
   readGenerated,
-  toolsByOperation,
 } from './generated.ts';
 import { type ConfigTool, type MergedTools, mergeTools } from './merge-tools.ts';
 import { type Conflict, isEqual, mergeRecords, type Value } from './merge-values.ts';
@@ -71,8 +71,8 @@ export function mergeImport(
   const answers = dropObsoleteAnswers(description, choices.answers ?? {});
   const config = parseJson(imported.config) as JsonFields & { tools: ConfigTool[] };
   const before = readGenerated(imported.generated);
-  const keys = operationKeys(description.operations);
-  const moves = movedOperations(
+  const keys = listOperationKeys(description.operations);
+  const moves = findMovedOperations(
     new Set(config.tools.flatMap(({ imported_from: operation }) => operation ?? [])),
     description.operations.map(({ operationId }, index) => ({ key: keys[index] as string, id: operationId })),
     before,
@@ -175,15 +175,15 @@ function dropObsoleteAnswers(
  */
 function regenerate(plan: ImportPlan, config: JsonFields & { tools: ConfigTool[] }, before: Generated): Generated {
   const server = plan.config ? pickGeneratedFields(plan.config as JsonFields) : before.server;
-  const tools = toolsByOperation(plan.all.flatMap(({ tool }) => (tool ? [tool as ConfigTool] : [])));
-  const currentTools = toolsByOperation(config.tools);
+  const tools = mapToolsByOperation(plan.all.flatMap(({ tool }) => (tool ? [tool as ConfigTool] : [])));
+  const currentTools = mapToolsByOperation(config.tools);
   // An operation that exists but currently cannot become a tool leaves its existing tool unchanged.
   for (const [index, { isRejected }] of plan.all.entries()) {
     const operation = plan.keys[index] as string;
     const yours = currentTools[operation];
     if (isRejected && yours) tools[operation] = before.tools[operation] ?? yours;
   }
-  // If the description was removed from the configuration, the document's description is not restored.
+  // A description that people removed from the configuration is not restored.
   const wasRemoved = before.server.description === undefined && config.description === undefined;
   return { server: wasRemoved ? omitField(server, 'description') : server, tools };
 }
@@ -210,7 +210,7 @@ function mergeServer(
   return { fields, changes, conflicts };
 }
 
-/** Replaces generated fields of a configuration in place. New fields come first. */
+/** Replaces generated fields of a configuration where they are. New fields follow the name and slug. */
 function replaceServerFields(config: JsonFields, fields: JsonFields): JsonFields {
   const isGenerated = (name: string) => generatedFields.some((field) => field === name);
   const added = Object.entries(fields).filter(([name]) => !Object.hasOwn(config, name));
@@ -245,7 +245,7 @@ function selectGeneratedTools(
   );
 }
 
-/** Server before and after a re-import. Its first tools are the previous ones, in the same order. */
+/** Server before and after a re-import. The tools of `after` begin with the tools of `before`, in the same order. */
 type MergedConfig = { before: JsonFields & { tools: ConfigTool[] }; after: JsonFields & { tools: ConfigTool[] } };
 
 const maxSentences = 200;

@@ -16,18 +16,22 @@ import type { ArgumentDraft } from './tool-candidate.ts';
 /** Maximum number of JSON body fields that become separate arguments. */
 const maxFlatFields = 15;
 
-/** Body arguments, the encoding or the name of the argument that is the body, and the static headers. */
+/** Arguments of a body. `body` is its encoding, or the name of the argument that is the whole body. */
 export type BodyArguments = { arguments: ArgumentDraft[]; body?: string; contentType?: string };
 
 const emptyBody: BodyArguments = { arguments: [] };
 
 export function buildBodyArguments(operation: ApiOperation, context: BuildContext): BodyArguments {
-  const all = operation.body?.contents ?? [];
-  if (operation.body && all.length === 0) context.report.skipRequired('a body without a type', operation.body.required);
-  const sendable = all.filter(({ mediaType }) => isSendableType(mediaType));
+  const contents = operation.body?.contents ?? [];
+  if (operation.body && contents.length === 0)
+    context.report.skipIfRequired('a body without a type', operation.body.required);
+  const sendable = contents.filter(({ mediaType }) => isSendableType(mediaType));
   const content = choosePreferred(sendable);
-  if (!content && all[0])
-    context.report.skipRequired(`the body of type ${quoteShort(all[0].mediaType)}`, operation.body?.required === true);
+  if (!content && contents[0])
+    context.report.skipIfRequired(
+      `the body of type ${quoteShort(contents[0].mediaType)}`,
+      operation.body?.required === true,
+    );
   if (!operation.body || !content) return emptyBody;
   const kind = getKind(content.mediaType) === 'any' ? resolveAnyKind(content, context) : getKind(content.mediaType);
   const isBodyUnexpected = hasOptionalBody(operation.method) && operation.method !== 'DELETE';
@@ -36,7 +40,7 @@ export function buildBodyArguments(operation: ApiOperation, context: BuildContex
     return emptyBody;
   }
   if (operation.method === 'HEAD') {
-    context.report.skipRequired('the body of a HEAD request', operation.body.required);
+    context.report.skipIfRequired('the body of a HEAD request', operation.body.required);
     return emptyBody;
   }
   if (kind === 'json') return createJsonBody(operation.body, content, context);
@@ -52,7 +56,7 @@ export function buildBodyArguments(operation: ApiOperation, context: BuildContex
   );
 }
 
-/** Returns true if a media type can be a header value. Text that looks like an argument would be replaced. */
+/** Returns true if a media type can be a header value. Braces and `:name` would be replaced by arguments. */
 function isSendableType(mediaType: string): boolean {
   return mediaType.length <= maxTypeLength && isHeaderValue(mediaType) && !/[{}]|(?<!\w):/.test(mediaType);
 }
@@ -164,7 +168,7 @@ function isClosed(schema: JsonFields): boolean {
   return isListed && !hasAlternatives(schema) && !isOpen(schema);
 }
 
-/** Returns a constant for a required body that can only be `{}`. */
+/** Returns a constant argument for a required body that can only be `{}`. */
 function createEmptyObject({ names }: BuildContext, type: { contentType?: string }): BodyArguments {
   const name = names.assign('body');
   const schema = { type: 'object' };
@@ -243,16 +247,19 @@ function createFormBody(
   }
   const fields = collectFormFields(schema, context);
   if (kind === 'multipart' && type.contentType !== undefined && fields.size === 0) {
-    report.skipRequired(`the body of type ${quoteShort(content.mediaType)}, whose parts have no names`, body.required);
+    report.skipIfRequired(
+      `the body of type ${quoteShort(content.mediaType)}, whose parts have no names`,
+      body.required,
+    );
     return emptyBody;
   }
   const required = new Set(toTexts(schema.required));
-  const all = [...fields].filter(([name, property]) => {
+  const sentFields = [...fields].filter(([name, property]) => {
     if (!isListedCredential(name, context.credential)) return builder.flat(property).schema.readOnly !== true;
     report.repairs.add(`the credential ${quoteShort(name)} is listed as a parameter`);
     return false;
   });
-  const formArguments = all.flatMap(([name, property]) => {
+  const formArguments = sentFields.flatMap(([name, property]) => {
     const argument = createFieldArgument({ name, property, trail }, required.has(name), context);
     return kind === 'multipart'
       ? createPartArguments(argument, property, content, context)
@@ -287,10 +294,10 @@ function getRootRank({ wire }: ArgumentDraft): number {
 /** Returns the fields of a form and of its alternatives. A discriminator gets the values of all alternatives. */
 function collectFormFields(schema: JsonFields, { builder }: BuildContext): Map<string, unknown> {
   const alternatives = [schema.oneOf, schema.anyOf].flatMap(toList);
-  const all = [schema, ...alternatives.map((alternative) => builder.flat(alternative, schema.properties).schema)];
+  const schemas = [schema, ...alternatives.map((alternative) => builder.flat(alternative, schema.properties).schema)];
   const fields = new Map<string, unknown>();
   for (const [name, properties] of Map.groupBy(
-    all.flatMap(({ properties }) => toEntries(properties)),
+    schemas.flatMap(({ properties }) => toEntries(properties)),
     ([key]) => key,
   )) {
     const distinct = new Map(properties.map(([, property]) => [JSON.stringify(property), property]));
@@ -416,37 +423,37 @@ function listOmittedFields(names: readonly string[]): string {
 }
 
 /**
- * Removes about `charactersToSave` characters from an object schema, starting with the largest optional fields. A field that makes
- * up most of the object is reduced instead of removed, so a body with a single field keeps it.
+ * Removes about `charactersToSave` characters from an object schema, starting with the largest optional fields. A field
+ * that makes up most of the object is reduced instead of removed, so that a body does not lose its only field.
  */
 function reduceSchema(schema: JsonSchema, charactersToSave: number): JsonSchema {
   if (isFields(schema.items)) return { ...schema, items: reduceSchema(schema.items, charactersToSave) };
   const required = new Set(toTexts(schema.required));
   const sizes = toEntries(schema.properties).map(([name, inner]) => ({ name, inner, size: getSize(inner) }));
   const totalSize = sizes.reduce((sum, { size }) => sum + size, 0);
-  const keptFields = new Map(sizes.map(({ name, inner }) => [name, inner]));
+  const remainingFields = new Map(sizes.map(({ name, inner }) => [name, inner]));
   let remaining = charactersToSave;
   const removedNames = new Set<string>();
   for (const { name, inner, size } of sizes.toSorted((a, b) => b.size - a.size)) {
     if (remaining <= 0) break;
     if (size > totalSize / 2 && isFields(inner)) {
       const reduced = reduceSchema(inner, remaining);
-      keptFields.set(name, reduced);
+      remainingFields.set(name, reduced);
       remaining -= size - getSize(reduced);
     } else if (!required.has(name)) {
-      keptFields.delete(name);
+      remainingFields.delete(name);
       removedNames.add(name);
       remaining -= size;
     }
   }
   if (removedNames.size === 0)
-    return { ...schema, ...(keptFields.size > 0 && { properties: Object.fromEntries(keptFields) }) };
+    return { ...schema, ...(remainingFields.size > 0 && { properties: Object.fromEntries(remainingFields) }) };
   // Omitted fields may still be sent, so the object is open.
   const { additionalProperties: _closed, description = '', ...openSchema } = schema;
   const names = sizes.map(({ name }) => name).filter((name) => removedNames.has(name));
   return {
     ...openSchema,
     description: joinSentences([String(description), listOmittedFields(names)]),
-    properties: Object.fromEntries(keptFields),
+    properties: Object.fromEntries(remainingFields),
   };
 }

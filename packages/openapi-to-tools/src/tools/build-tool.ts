@@ -31,21 +31,23 @@ const maxFollowed = 20_000;
  * tools should fit into a list of 10,000 tokens.
  */
 const maxToolTokens = 800;
-/** Maximum number of characters for the names of omitted fields. */
+/** Maximum number of characters that the names of omitted fields take. */
 const maxNamesLength = 300;
 
 /**
  * Builds the tool of an operation. `base` is prepended to its path if the operation does not use the server's base URL.
  */
 export function buildTool(operation: ApiOperation, name: string, base: string, source: ToolSource): ToolCandidate {
-  let best = buildWith(operation, { name, base, source, maxDepth: maxSchemaDepth, charactersToSave: 0 });
+  let best = buildWithLimits(operation, { name, base, source, maxDepth: maxSchemaDepth, charactersToSave: 0 });
   for (let maxDepth = maxSchemaDepth; maxDepth > 0 && best.tokens > maxToolTokens; maxDepth--) {
     const complete =
-      maxDepth === maxSchemaDepth ? best : buildWith(operation, { name, base, source, maxDepth, charactersToSave: 0 });
+      maxDepth === maxSchemaDepth
+        ? best
+        : buildWithLimits(operation, { name, base, source, maxDepth, charactersToSave: 0 });
     const charactersToSave = (complete.tokens - maxToolTokens) * charactersPerToken + maxNamesLength;
     const reduced =
       charactersToSave > maxNamesLength
-        ? buildWith(operation, { name, base, source, maxDepth, charactersToSave })
+        ? buildWithLimits(operation, { name, base, source, maxDepth, charactersToSave })
         : complete;
     for (const candidate of [complete, reduced]) if (candidate.tokens < best.tokens) best = candidate;
   }
@@ -54,7 +56,7 @@ export function buildTool(operation: ApiOperation, name: string, base: string, s
 
 type BuildOptions = { name: string; base: string; source: ToolSource; maxDepth: number; charactersToSave: number };
 
-function buildWith(
+function buildWithLimits(
   operation: ApiOperation,
   { name, base, source, maxDepth, charactersToSave }: BuildOptions,
 ): ToolCandidate {
@@ -76,7 +78,7 @@ function buildWith(
     const notes = [skipReason ?? 'no request'];
     return { operation, name, tool: undefined, outcome: 'skipped', notes, repairs, tokens: 0 };
   }
-  // The outcome is decided by a comparison after the tool is finished.
+  // A comparison of the finished tool with the operation sets the outcome later.
   return { operation, name, tool, outcome: 'whole', notes: [], repairs, tokens: estimateCandidateTokens(tool) };
 }
 
@@ -211,9 +213,9 @@ function limitArguments(candidates: readonly ArgumentDraft[], context: BuildCont
   const required = limited.filter((argument) => argument.required);
   const optionalLimit = maxArguments - required.length;
   const optional = limited.filter((argument) => !argument.required);
-  report.skipRequired(`${limited.length - maxArguments} of ${limited.length} inputs`, optionalLimit < 0);
-  const keptArguments = new Set([...required, ...optional.slice(0, Math.max(0, optionalLimit))]);
-  return limited.filter((argument) => keptArguments.has(argument));
+  report.skipIfRequired(`${limited.length - maxArguments} of ${limited.length} inputs`, optionalLimit < 0);
+  const remainingArguments = new Set([...required, ...optional.slice(0, Math.max(0, optionalLimit))]);
+  return limited.filter((argument) => remainingArguments.has(argument));
 }
 
 function getHeaders(operation: ApiOperation, inputs: InputArguments, body: BodyArguments): Record<string, string> {
@@ -335,6 +337,7 @@ function isFlat(schema: JsonSchema, isArgument: boolean): boolean {
   return inner.every((innerSchema) => isFlat(innerSchema as JsonSchema, false));
 }
 
+/** Match the names of paging arguments and of the response field with the next cursor. */
 const cursorPattern =
   /^(?:page_?)?(?:cursor|token)$|^(?:next|start|continuation)_?(?:cursor|token|page_?token|key)$|^page_?token$/i;
 const nextCursorPattern =
@@ -343,30 +346,30 @@ const offsetPattern = /^(?:offset|start_?at|skip|start_?index)$/i;
 const pageSizePattern = /^(?:limit|count|max_?results|top|per_?page|page_?size|size)$/i;
 
 /**
- * Returns a sentence that explains how to get the next page of a response, and the headers that contain it. Returns
- * empty values if the operation does not say.
+ * Returns a sentence that explains how to get the next page of a response, and the headers that contain its URL.
+ * Returns empty values if the description does not show how.
  */
 function describePaging(
   { method, responses }: ApiOperation,
   args: readonly ArgumentDraft[],
 ): { sentence: string; headers: string[] } {
-  const find = (pattern: RegExp) => args.find(({ wireName }) => pattern.test(wireName))?.name;
-  const pageSizeName = find(pageSizePattern);
-  const cursorName = find(cursorPattern);
+  const findName = (pattern: RegExp) => args.find(({ wireName }) => pattern.test(wireName))?.name;
+  const pageSizeName = findName(pageSizePattern);
+  const cursorName = findName(cursorPattern);
   const nextField = responses.fields.find((path) => nextCursorPattern.test(path.slice(path.lastIndexOf('.') + 1)));
   if (cursorName !== undefined && nextField !== undefined)
     return createPaging(`pass ${nextField} of the result as ${cursorName}`);
-  const after = find(/^starting_?after$/i);
+  const after = findName(/^starting_?after$/i);
   if (after !== undefined && responses.fields.includes('has_more'))
     return createPaging(`pass the id of the last item as ${after}`);
   // With a cursor, there is no page number, even if the response does not name the next cursor.
   if (method !== 'GET' || cursorName !== undefined) return noPaging;
   const isNumber = (name: string) =>
     args.some((argument) => argument.name === name && /^(?:integer|number)$/.test(String(argument.schema.type)));
-  const offset = find(offsetPattern);
+  const offset = findName(offsetPattern);
   if (offset !== undefined && pageSizeName !== undefined && isNumber(offset))
     return createPaging(`raise ${offset} by the number of items`);
-  const page = find(/^page(?:_?number)?$/i);
+  const page = findName(/^page(?:_?number)?$/i);
   if (page === undefined || pageSizeName === undefined || !isNumber(page)) return noPaging;
   // Many APIs with page numbers return the next page in this header even if their description does not say so (RFC
   // 8288).

@@ -6,20 +6,18 @@ import { type BuildContext, canBeObject, quoteShort, toWireStyle } from './input
 import { joinSentences } from './texts.ts';
 import type { ArgumentDraft } from './tool-candidate.ts';
 
-/** Encodings of form fields and parts of a multipart body. */
-
+/** Returns an argument as a form field with its declared encoding. */
 export function toFormField(argument: ArgumentDraft, { encodings }: ApiContent): ArgumentDraft {
   const { style } = encodings.get(argument.wireName) ?? {};
   const isArray = argument.schema.type === 'array';
   const arrayStyle = style === 'deep' && isArray ? (hasObjectItems(argument) ? 'indices' : 'brackets') : style;
   const isObject = [argument.schema.type].flat().includes('object') || argument.schema.anyOf !== undefined;
   const declaredStyle = isArray ? arrayStyle : isObject ? (style ?? 'json') : style === 'deep' ? 'deep' : undefined;
-  // Each object entry is sent as JSON text, and a form must declare that.
-  const effectiveStyle =
-    isArray && hasObjectItems(argument) && (declaredStyle ?? 'repeat') === 'repeat' ? 'repeat' : declaredStyle;
-  const mustDeclare = effectiveStyle === 'repeat' && isArray && hasObjectItems(argument);
+  // A form must declare `repeat` for a list of objects, which are sent as JSON texts.
+  const isObjectList = isArray && hasObjectItems(argument) && (declaredStyle ?? 'repeat') === 'repeat';
+  const effectiveStyle = isObjectList ? 'repeat' : declaredStyle;
   const styleWire =
-    mustDeclare || effectiveStyle === 'indices'
+    isObjectList || effectiveStyle === 'indices'
       ? { style: effectiveStyle }
       : toWireStyle(effectiveStyle, argument.schema.type);
   return { ...argument, wire: { ...argument.wire, ...styleWire } };
@@ -29,7 +27,7 @@ function hasObjectItems({ schema }: ArgumentDraft): boolean {
   return isFields(schema.items) && schema.items.type === 'object';
 }
 
-/** Returns the arguments of a part of a multipart body. A file has its name in a second argument. */
+/** Returns the arguments of a part of a multipart body. A file has a second argument for its name. */
 export function createPartArguments(
   argument: ArgumentDraft,
   property: unknown,
@@ -39,7 +37,7 @@ export function createPartArguments(
   const { style, mediaType: declaredType } = content.encodings.get(argument.wireName) ?? {};
   const choices = declaredType === undefined ? undefined : parseMediaTypeChoices(declaredType);
   if (declaredType !== undefined && !choices)
-    context.report.skipRequired(
+    context.report.skipIfRequired(
       `the type ${quoteShort(declaredType)} of the part ${quoteShort(argument.wireName)}`,
       argument.required,
     );
@@ -146,7 +144,7 @@ export function createFileArguments(
   return [file, name];
 }
 
-/** Returns a description of how to declare which of several types a file has. */
+/** Returns a hint about the types that a file can have, or an empty text if it has only one. */
 export function getTypeHint(mediaType: string | undefined): string {
   if (mediaType === undefined || parseMediaTypeChoices(mediaType)?.isSingle !== false) return '';
   return `A data URL with one of these types: ${mediaType}.`;

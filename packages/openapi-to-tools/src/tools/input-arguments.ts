@@ -7,7 +7,7 @@ import type { SchemaBuilder } from './simple-schema.ts';
 import { joinSentences, maxFieldText, toPlainText, toVisibleName } from './texts.ts';
 import type { ArgumentDraft, BuildReport } from './tool-candidate.ts';
 
-/** Names that carry the credential, in the form used for comparison. No argument may use them. */
+/** Names that carry the credential, folded for comparison. No argument may use one of them. */
 export type CredentialNames = {
   headers: ReadonlySet<string>;
   cookies: ReadonlySet<string>;
@@ -49,7 +49,7 @@ export function buildInputArguments(operation: ApiOperation, context: BuildConte
   const missing = [...pathNames].filter((name) => !declaredNames.has(name));
   for (const name of missing) context.report.repairs.add(`the path parameter ${quoteShort(name)} is not described`);
   const inputs = [...missing.map(createPathInput), ...declared];
-  // Path names come first, because they keep their name if two are equal.
+  // Path parameters come first, so that they keep their name if a query parameter has the same name.
   for (const input of inputs.toSorted((a, b) => getRank(a) - getRank(b))) addInput(input, result, context);
   return result;
 }
@@ -62,11 +62,11 @@ function createPathInput(name: string): ApiInput {
   return { name, location: 'path', required: true, description: '', schema: { type: 'string' } };
 }
 
-function addInput(described: ApiInput, result: InputArguments, context: BuildContext): void {
+function addInput(rawInput: ApiInput, result: InputArguments, context: BuildContext): void {
   const { report } = context;
-  const input = described.location === 'path' ? described : { ...described, name: toVisibleName(described.name) };
+  const input = rawInput.location === 'path' ? rawInput : { ...rawInput, name: toVisibleName(rawInput.name) };
   if (input.name === '' || input.name.length > maxNameLength) {
-    report.skipRequired(`an input named ${quoteShort(input.name)}`, input.required);
+    report.skipIfRequired(`an input named ${quoteShort(input.name)}`, input.required);
     return;
   }
   if (isCredential(input, context.credential)) {
@@ -74,14 +74,14 @@ function addInput(described: ApiInput, result: InputArguments, context: BuildCon
     return;
   }
   if (input.location === 'cookie' && !isHeaderName(input.name)) {
-    report.skipRequired(`the cookie ${quoteShort(input.name)}`, input.required);
+    report.skipIfRequired(`the cookie ${quoteShort(input.name)}`, input.required);
     return;
   }
   if (input.location === 'header' && !isSendable(input, result, context)) return;
   if (input.style === 'tab' || input.style === 'exploded') {
     const problem =
       input.style === 'tab' ? 'values separated by tabs' : `an exploded list or object in a ${input.location}`;
-    report.skipRequired(`${quoteShort(input.name)}: ${problem}`, input.required);
+    report.skipIfRequired(`${quoteShort(input.name)}: ${problem}`, input.required);
     return;
   }
   const constant = getConstant(input, context);
@@ -93,7 +93,7 @@ function addInput(described: ApiInput, result: InputArguments, context: BuildCon
 /** Maximum length of a wire name. */
 const maxNameLength = 200;
 
-/** Parts of an AWS signature in headers or in a query. */
+/** Matches the parts of an AWS signature in headers or in a query. */
 const signatureNamePattern =
   /^x-amz-(?:content-sha256|date|algorithm|credential|security-token|signature|signedheaders|expires)$/i;
 
@@ -112,8 +112,8 @@ export function isListedCredential(name: string, { headers, query, listedParamet
 }
 
 /**
- * Returns false for headers that the service sets: headers of the body, of the response, and of HTTP itself (OpenAPI
- * 3.1, 4.8.12).
+ * Returns false for headers that Toolhost sets: headers of the body, of the response, and of HTTP itself (OpenAPI 3.1,
+ * 4.8.12). For an Accept header, adds the argument or the constant instead.
  */
 function isSendable(input: ApiInput, result: InputArguments, context: BuildContext): boolean {
   const { report, builder, seenHeaders } = context;
@@ -135,7 +135,7 @@ function isSendable(input: ApiInput, result: InputArguments, context: BuildConte
   }
   seenHeaders.add(foldedName);
   if (foldedName === 'cookie') {
-    report.skipRequired('the header "Cookie" as a whole', input.required);
+    report.skipIfRequired('the header "Cookie" as a whole', input.required);
     return false;
   }
   const isCallerHeader = foldedName !== 'user-agent' || getConstant(input, context) !== undefined;
@@ -199,7 +199,7 @@ function createArgument(input: ApiInput, { builder, names }: BuildContext): Argu
   const isObject = canBeObject(schema);
   const isSpread = input.style === 'repeat' && isObject;
   const { prefix, location } = input;
-  // Arrays in a path are joined by commas in any case.
+  // Arrays in a path are always joined by commas, so they need no style.
   const wire = {
     ...((location !== 'path' || isObject || input.style === 'json') &&
       toWireStyle(input.style, isObject ? 'object' : type)),

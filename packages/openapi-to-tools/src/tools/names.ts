@@ -5,7 +5,7 @@ import { readMoreToolName } from '@toolhost/tool-config/read-more';
 import type { ApiOperation } from '../model.ts';
 import { isVerb } from './effects.ts';
 
-/** Maximum length of a tool name. Clients prepend the server name and allow 64 characters in total. */
+/** Maximum length of a tool name in characters. Clients prepend the server name and allow 64 in total. */
 const maxLength = 48;
 
 /** Names of the built-in tools that a server offers. */
@@ -72,8 +72,8 @@ function toSingular(words: readonly string[]): string[] {
 }
 
 /**
- * Shortens a name that is too long. Drops inner words but keeps the verb, and appends the operation's hash to keep
- * names unique.
+ * Shortens a name that is too long. Drops inner words except for the verb, and appends the operation's hash, so that
+ * names stay unique.
  */
 function fitName(words: readonly string[], hash: string): string {
   const fullName = words.join('_');
@@ -171,8 +171,8 @@ function toArgumentName(wireName: string): string {
     .replaceAll(/^[_.-]+|(?<![_.-])[_.-]+$/g, (edge) =>
       /^_+$/.test(edge) && wireName.includes(edge) && /^\w+$/.test(wireName) ? edge : '',
     );
-  const named = hasForeignLetters(wireName) && !/[A-Za-z0-9]/.test(words) ? 'input' : words;
-  const withValidStart = /^[A-Za-z_]/.test(named) ? named : `_${named}`;
+  const nonEmpty = hasForeignLetters(wireName) && !/[A-Za-z0-9]/.test(words) ? 'input' : words;
+  const withValidStart = /^[A-Za-z_]/.test(nonEmpty) ? nonEmpty : `_${nonEmpty}`;
   const safeName = withValidStart === '__proto__' ? `${withValidStart}_` : withValidStart;
   return safeName.length <= maxArgumentLength
     ? safeName

@@ -6,8 +6,8 @@ import { getField, isFields, toEntries, toList, toText } from '../document/lenie
 import { References, type SchemaFinder } from '../document/references.ts';
 
 /**
- * Fields to select from a response, and the estimated tokens of a response with one item: complete (`tokens`), and with
- * only these fields (`kept`).
+ * Fields to select from a response, and the estimated tokens of a response with one item: of the complete response
+ * (`tokens`), and of the selected fields (`kept`).
  */
 export type ResponseFields = { paths: string[]; tokens: number; kept: number };
 
@@ -20,8 +20,8 @@ const plainPathPattern = /^[\w.$-]{1,200}$/;
 
 /**
  * Proposes the fields to select from a large response, based on its schema. Leaves out fields that are probably useless
- * to a model. Of a nested object with its own id, only the identifying fields are selected. Returns undefined if that
- * saves less than half of the response.
+ * to a model. Of a nested object with its own id, selects only the identifying fields. Returns undefined if the
+ * selection saves less than half of the response.
  */
 export function proposeResponseFields(
   schema: unknown,
@@ -45,14 +45,14 @@ const maxDepth = 5;
 type ExampleContext = { references: References; depth: number; name: string };
 
 /** Returns an example response for a schema: every property, and one item in each list. */
-function createExample(schema: unknown, at: ExampleContext): unknown {
-  const { references, depth, name } = at;
+function createExample(schema: unknown, context: ExampleContext): unknown {
+  const { references, depth, name } = context;
   const { value } = references.follow(schema);
   if (!isFields(value) || references.isExhausted || depth > maxDepth) return null;
   const createInner = (inner: unknown, key = name) => createExample(inner, { references, depth: depth + 1, name: key });
   const type = toText([value.type].flat().find((candidate) => candidate !== 'null'));
   if (value.items !== undefined) return [createInner(value.items)];
-  const properties = collectProperties(value, at);
+  const properties = collectProperties(value, context);
   if (properties.size > 0)
     return Object.fromEntries([...properties].map(([key, property]) => [key, createInner(property, key)]));
   const [alternative] = [value.oneOf, value.anyOf]
@@ -83,12 +83,12 @@ function createText(format: string, name: string): string {
  * Returns the paths to select from an object, or undefined for the whole object. An outer object with few fields is an
  * envelope.
  */
-function selectPaths(use: FieldStats, prefix: string, isOuter: boolean): string[] | undefined {
-  const isEnvelope = isOuter && use.fields.length <= maxEnvelopeFields;
+function selectPaths(fieldStats: FieldStats, prefix: string, isOuter: boolean): string[] | undefined {
+  const isEnvelope = isOuter && fieldStats.fields.length <= maxEnvelopeFields;
   let isComplete = true;
-  const paths = use.fields.flatMap((nested) => {
+  const paths = fieldStats.fields.flatMap((nested) => {
     const path = prefix + nested.name;
-    const isUseless = getUselessReason(nested, use) !== undefined;
+    const isUseless = getUselessReason(nested, fieldStats) !== undefined;
     const isReference = !isEnvelope && hasOwnId(nested);
     const isOpaque = nested.isPartial === true;
     const inner = isUseless

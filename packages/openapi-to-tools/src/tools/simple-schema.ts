@@ -8,8 +8,8 @@ import { describeValues, formatExample, getEnum, getLimits, getTypes } from './v
 export const portableNamePattern = /^[a-zA-Z0-9_.-]{1,64}$/;
 
 /**
- * Maximum number of schemas per tool, of alternatives and properties that are kept, and of properties that a
- * description only names.
+ * Maximum number of schemas per tool, of alternatives and properties of one schema, and of properties that a
+ * description only names, with the length of their texts in characters.
  */
 const schemaLimits = { schemas: 250, alternatives: 8, properties: 60, named: 20, namedText: 60 };
 export const maxSchemaDepth = 4;
@@ -18,7 +18,7 @@ export const maxSchemaDepth = 4;
 export class SchemaBuilder {
   readonly #references: References;
   readonly #maxDepth: number;
-  #remaining = schemaLimits.schemas;
+  #remainingSchemas = schemaLimits.schemas;
 
   /** `maxDepth` is the number of object and array levels below an argument; deeper levels are left open. */
   constructor(references: References, maxDepth = maxSchemaDepth) {
@@ -31,7 +31,7 @@ export class SchemaBuilder {
    * names.
    */
   build(raw: unknown): JsonSchema {
-    return this.#simple(raw, [], 0);
+    return this.#buildSimple(raw, [], 0);
   }
 
   /**
@@ -40,21 +40,21 @@ export class SchemaBuilder {
    * an alternative of.
    */
   flat(raw: unknown, outer?: unknown): { schema: JsonFields; trail: readonly string[]; isNamed: boolean } {
-    return this.#flat(raw, [], outer);
+    return this.#flatten(raw, [], outer);
   }
 
   /** Returns the schema of a property of a schema that `flat` returned. */
   buildInner(raw: unknown, trail: readonly string[]): JsonSchema {
-    return this.#simple(raw, trail, 0);
+    return this.#buildSimple(raw, trail, 0);
   }
 
-  #flat(raw: unknown, trail: readonly string[], outer?: unknown) {
+  #flatten(raw: unknown, trail: readonly string[], outer?: unknown) {
     const flat = addConditions(flattenSchema(raw, trail, this.#references), this.#references);
     const isNamed = toEntries(flat.schema.properties).length > 0;
     return { schema: this.#addRequired(flat.schema, flat.trail, outer), trail: flat.trail, isNamed };
   }
 
-  /** Adds a property for each required name of an object. It allows any type if no alternative describes it. */
+  /** Adds a property for each required name that neither the object nor an alternative describes. */
   #addRequired(schema: JsonFields, trail: readonly string[], outer: unknown): JsonFields {
     const { properties, additionalProperties: additional } = schema;
     if (!getTypes(schema).types.includes('object')) return schema;
@@ -73,9 +73,9 @@ export class SchemaBuilder {
     return { ...schema, properties: { ...(isFields(properties) && properties), ...Object.fromEntries(added) } };
   }
 
-  #simple(raw: unknown, parentTrail: readonly string[], depth: number, outer?: unknown): JsonSchema {
-    if (--this.#remaining < 0) return {};
-    const { schema, trail } = this.#flat(raw, parentTrail, outer);
+  #buildSimple(raw: unknown, parentTrail: readonly string[], depth: number, outer?: unknown): JsonSchema {
+    if (--this.#remainingSchemas < 0) return {};
+    const { schema, trail } = this.#flatten(raw, parentTrail, outer);
     const { types, isNullable } = getTypes(schema);
     const description = describe(schema);
     const base: JsonSchema = {
@@ -91,7 +91,7 @@ export class SchemaBuilder {
     return makeNullable(this.#addAlternatives(merged, { schema, alternatives }, trail, depth), isNullable);
   }
 
-  /** Leaves nested values open at the last level. */
+  /** Builds the last level, which leaves nested values open. */
   #buildOpen(schema: JsonFields, types: readonly string[]): JsonSchema {
     const isCut = isFields(schema.properties) || isFields(schema.items);
     const hint = isCut ? { description: joinSentences([describe(schema), 'Nested fields are not listed here.']) } : {};
@@ -102,20 +102,20 @@ export class SchemaBuilder {
     const inner: JsonSchema = {};
     if (types.includes('object')) Object.assign(inner, this.#buildObject(schema, trail, depth));
     if (types.includes('array'))
-      inner.items = Array.isArray(schema.items) ? {} : this.#simple(schema.items ?? {}, trail, depth + 1);
+      inner.items = Array.isArray(schema.items) ? {} : this.#buildSimple(schema.items ?? {}, trail, depth + 1);
     return inner;
   }
 
   #buildObject(schema: JsonFields, trail: readonly string[], depth: number): JsonSchema {
-    if (this.#remaining <= 0) return {};
+    if (this.#remainingSchemas <= 0) return {};
     const entries = toEntries(schema.properties);
     const writable = entries.filter(([, property]) => !this.#isReadOnly(property, trail));
-    const keptEntries = writable
+    const listedEntries = writable
       .filter(([name]) => portableNamePattern.test(name) && name !== '__proto__')
       .slice(0, schemaLimits.properties);
-    const omittedEntries = writable.filter((entry) => !keptEntries.includes(entry));
+    const omittedEntries = writable.filter((entry) => !listedEntries.includes(entry));
     const properties = Object.fromEntries(
-      keptEntries.map(([name, property]) => [name, this.#simple(property, trail, depth + 1)]),
+      listedEntries.map(([name, property]) => [name, this.#buildSimple(property, trail, depth + 1)]),
     );
     const required = toTexts(schema.required).filter((name) => Object.hasOwn(properties, name));
     const isComplete = omittedEntries.length === 0;
@@ -123,9 +123,9 @@ export class SchemaBuilder {
       ...(!isComplete && {
         description: joinSentences([describe(schema), this.#describeOmitted(omittedEntries, schema, trail)]),
       }),
-      ...(keptEntries.length > 0 && { properties }),
+      ...(listedEntries.length > 0 && { properties }),
       ...(required.length > 0 && { required: [...new Set(required)] }),
-      ...(isComplete && this.#buildOtherProperties(schema, keptEntries.length > 0, trail, depth)),
+      ...(isComplete && this.#buildOtherProperties(schema, listedEntries.length > 0, trail, depth)),
     };
   }
 
@@ -137,7 +137,7 @@ export class SchemaBuilder {
   ): string {
     const requiredNames = new Set(toTexts(required));
     const named = omittedEntries.slice(0, schemaLimits.named).map(([name, property]) => {
-      const { schema } = this.#flat(property, trail);
+      const { schema } = this.#flatten(property, trail);
       const types = getTypes(schema).types.join(' or ') || 'any value';
       const text = toPlainText(toText(schema.description), schemaLimits.namedText);
       return `${toVisibleName(name).slice(0, 200)} (${types}${requiredNames.has(name) ? ', required' : ''})${text && `: ${text}`}`;
@@ -152,14 +152,14 @@ export class SchemaBuilder {
     if (patterns.length === 0) {
       if (additional === false) return hasNamed ? { additionalProperties: false } : {};
       return toEntries(additional).length > 0
-        ? { additionalProperties: this.#simple(additional, trail, depth + 1) }
+        ? { additionalProperties: this.#buildSimple(additional, trail, depth + 1) }
         : {};
     }
     const isExact = additional === false && !hasNamed && patterns.length === 1;
     if (additional !== false) return {};
     const [pattern] = patterns.map(([name]) => getLimits({ pattern: name }, ['string']));
     const values = patterns.map(([, value]) => value);
-    const value = this.#simple(values.length > 1 ? { anyOf: values } : values[0], trail, depth + 1);
+    const value = this.#buildSimple(values.length > 1 ? { anyOf: values } : values[0], trail, depth + 1);
     return {
       ...(isExact && pattern?.pattern !== undefined && { propertyNames: pattern }),
       additionalProperties: value,
@@ -170,7 +170,7 @@ export class SchemaBuilder {
     return (
       isFields(property) &&
       (property.readOnly === true ||
-        (property.$ref !== undefined && this.#flat(property, trail).schema.readOnly === true))
+        (property.$ref !== undefined && this.#flatten(property, trail).schema.readOnly === true))
     );
   }
 
@@ -181,7 +181,7 @@ export class SchemaBuilder {
     return rules.nullable === true && Object.keys(rules).length === 1;
   }
 
-  /** Converts alternatives to `anyOf`. After constraints were dropped, a value could match two schemas of `oneOf`. */
+  /** Converts alternatives to `anyOf`, because without its dropped constraints, `oneOf` could match a value twice. */
   #addAlternatives(
     plain: JsonSchema,
     {
@@ -198,13 +198,13 @@ export class SchemaBuilder {
         ? limitDiscriminator(plain, discriminated, kinds.flat())
         : plain;
     if (alternativeSchemas.length > schemaLimits.alternatives) return base;
-    const schemas = alternativeSchemas.map((alternative, at) =>
+    const schemas = alternativeSchemas.map((alternative, index) =>
       this.#isNull(alternative, trail)
         ? { type: 'null' }
         : limitDiscriminator(
-            this.#simple(alternative, trail, depth, discriminated.properties),
+            this.#buildSimple(alternative, trail, depth, discriminated.properties),
             discriminated,
-            kinds[at] ?? [],
+            kinds[index] ?? [],
           ),
     );
     const isNullable = schemas.some((schema) => schema.type === 'null');
@@ -227,7 +227,7 @@ export class SchemaBuilder {
   }
 }
 
-/** Limits the discriminator of a schema to the given values. */
+/** Limits the discriminator of a schema to `values`. */
 function limitDiscriminator(schema: JsonSchema, discriminated: JsonFields, values: readonly string[]): JsonSchema {
   const name = getDiscriminatorName(discriminated);
   if (schema.type !== 'object' || schema.anyOf !== undefined || values.length === 0 || !portableNamePattern.test(name))
@@ -311,7 +311,7 @@ function flattenSchema(raw: unknown, trail: readonly string[], references: Refer
   const { value, references: followed } = references.follow(raw);
   if (!isFields(value)) return none;
   if (followed.some((reference) => trail.includes(reference)) || depth > maxAllOfDepth)
-    return { ...none, schema: keepDescription(value) };
+    return { ...none, schema: pickDescription(value) };
   const inner = followed.length > 0 ? [...trail, ...followed] : trail;
   const allOf = toList(value.allOf);
   const conditional = getConditionals(value);
@@ -329,7 +329,7 @@ function flattenSchema(raw: unknown, trail: readonly string[], references: Refer
   );
 }
 
-/** Schema that applies to some values only. The schema of `if` decides to which values. */
+/** Schema that applies only to some values. `isTest` is true for the schema of `if`, which decides to which ones. */
 type Conditional = { schema: unknown; isTest: boolean };
 
 function getConditionals({
@@ -352,7 +352,7 @@ function addConditions(flat: Flat, references: References): Flat {
   const propertiesByName = new Map<string, unknown[]>();
   const trails = new Set(flat.trail);
   const queue = flat.conditional.map((conditional) => ({ ...conditional, trail: flat.trail }));
-  // The array grows during iteration.
+  // The queue grows during iteration.
   for (const { schema, isTest, trail } of queue) {
     const inner = flattenSchema(schema, trail, references, 1);
     const { required, properties, oneOf, anyOf } = inner.schema;
@@ -372,7 +372,7 @@ function addConditions(flat: Flat, references: References): Flat {
   return { ...flat, schema: { ...flat.schema, properties }, trail: [...trails] };
 }
 
-/** Adds the schemas that a schema with a discriminator stands for as alternatives. */
+/** Adds the kinds of a schema with a discriminator, the schemas that it stands for, as alternatives. */
 function addKinds(schema: JsonFields, followed: readonly string[], references: References, depth: number): JsonFields {
   const ownReference = followed.at(-1);
   const kinds = depth > 0 ? [] : references.getAlternatives(schema, ownReference);
@@ -385,15 +385,15 @@ function addKinds(schema: JsonFields, followed: readonly string[], references: R
   return { ...schema, oneOf: kinds.map(($ref) => ($ref === ownReference ? itself : { $ref })) };
 }
 
-function keepDescription({ description, type }: JsonFields): JsonFields {
+function pickDescription({ description, type }: JsonFields): JsonFields {
   return { ...(description !== undefined && { description }), ...(type !== undefined && { type }) };
 }
 
-/** Merges two schemas. Keywords of only one schema are kept; of two lists of alternatives, the first one is kept. */
+/** Merges two schemas. If both have a keyword that cannot be merged, such as `oneOf`, the first schema wins. */
 function mergeSchemas(first: JsonFields, second: JsonFields): JsonFields {
   const properties = mergeProperties(first.properties, second.properties);
   const required = [...new Set([...toList(first.required), ...toList(second.required)])];
-  // A closed part would forbid the properties of the other parts.
+  // A closed part of an `allOf` would forbid the properties of the other parts.
   const { additionalProperties: _first, ...merged } = { ...second, ...first };
   const open = [first, second].map((schema) => schema.additionalProperties).find(isFields);
   return {

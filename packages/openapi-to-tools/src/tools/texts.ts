@@ -1,5 +1,4 @@
-/** Descriptions for models: short, plain text in one line, without markup and invisible characters. */
-
+/** Maximum number of characters of a tool's and an argument's description. */
 export const maxToolText = 300;
 export const maxFieldText = 120;
 

@@ -11,9 +11,9 @@ export type ArgumentDraft = {
   location: ArgumentLocation;
   required: boolean;
   schema: JsonSchema;
-  /** Keywords that control how it is sent, besides `in` and `wire_name`. */
+  /** Keywords that control how the argument is sent, besides `in` and `wire_name`. */
   wire: { readonly [keyword: string]: unknown };
-  /** Text before it in the path. */
+  /** Text before the value in the path. */
   prefix?: string;
 };
 
@@ -31,7 +31,7 @@ export type ImportedTool = {
   redirects?: 'follow';
   annotations?: Annotations;
   tags?: string[];
-  /** Operation that it was generated from. */
+  /** Key of the operation that the tool was generated from. */
   imported_from?: string;
 };
 
@@ -40,13 +40,14 @@ export type ToolCandidate = {
   operation: ApiOperation;
   name: string;
   tool: ImportedTool | undefined;
-  /** True if it was skipped because the configuration check would reject its tool. */
+  /** True if the operation was skipped because the configuration check would reject its tool. */
   isRejected?: boolean;
   /** Inputs that were left out because the configuration check would reject them: wire name to reason. */
   rejectedInputs?: ReadonlyMap<string, string>;
   outcome: ImportOutcome;
   /** Loosened constraints, missing inputs, or the reason why the operation was skipped. */
   notes: readonly string[];
+  /** Mistakes in the document that the import corrected. */
   repairs: readonly string[];
   /** Estimated token cost in tools/list. */
   tokens: number;
@@ -57,13 +58,13 @@ export class BuildReport {
   readonly repairs = new Set<string>();
   skipReason: string | undefined;
 
-  /** Skips the operation. The first reason is kept. */
+  /** Skips the operation. Only the first reason is reported. */
   skip(reason: string): void {
     this.skipReason ??= reason;
   }
 
-  /** Records a part of the request that cannot be sent. If it is required, the operation is skipped. */
-  skipRequired(reason: string, isRequired: boolean): void {
+  /** Skips the operation if a part of its request that cannot be sent is required. */
+  skipIfRequired(reason: string, isRequired: boolean): void {
     if (isRequired) this.skip(reason);
   }
 }

@@ -10,7 +10,7 @@ export function buildToolUrl(route: string, inputs: InputArguments, args: readon
   const [pathname, query] = queryStart < 0 ? [route, ''] : [route.slice(0, queryStart), route.slice(queryStart + 1)];
   const path = tokens.replaceParameters(`/${pathname.replace(/^\/+/, '')}`.replaceAll(/\/{2,}/g, '/'), '');
   const pairs = [
-    ...queryPairs(query, tokens),
+    ...readQueryPairs(query, tokens),
     ...inputs.query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`),
   ];
   if (tokens.isAmbiguous) return { problem: 'a path parameter followed by a letter' };
@@ -18,8 +18,8 @@ export function buildToolUrl(route: string, inputs: InputArguments, args: readon
   return { url: pairs.length > 0 ? `${path}?${pairs.join('&')}` : path, usedNames: tokens.usedNames };
 }
 
-/** Returns the pairs of the path's query; their values may be path parameters. */
-function queryPairs(query: string, tokens: PathTokens): string[] {
+/** Returns the pairs of the path's query. Their values may be path parameters. */
+function readQueryPairs(query: string, tokens: PathTokens): string[] {
   return query.split('&').flatMap((text) => {
     const equals = text.indexOf('=');
     const name = equals < 0 ? text : text.slice(0, equals);
@@ -56,7 +56,7 @@ class PathTokens {
     this.#names = args.map(({ name }) => name);
   }
 
-  /** `reserved` holds additional characters that are separators here but not in a path. */
+  /** Replaces the path parameters of a text. `reserved` holds characters that are separators here but not in a path. */
   replaceParameters(text: string, reserved: string): string {
     let result = '';
     let followsToken = false;
@@ -79,9 +79,9 @@ class PathTokens {
     const encoded = text.replaceAll(/[^\x21-\x7e]|[{}\\"<>^`|?#&]/gu, (character) =>
       character === '&' && reserved === '' ? character : encodeURIComponent(character.toWellFormed()),
     );
-    return encoded.replaceAll(/:/g, (colon, at: number) => {
-      const previousCharacter = at > 0 ? encoded[at - 1] : textBefore.at(-1);
-      const textAfter = encoded.slice(at + 1);
+    return encoded.replaceAll(/:/g, (colon, index: number) => {
+      const previousCharacter = index > 0 ? encoded[index - 1] : textBefore.at(-1);
+      const textAfter = encoded.slice(index + 1);
       const startsName = /^[A-Za-z_]/.test(textAfter) && !/[A-Za-z0-9_]/.test(previousCharacter ?? '');
       return startsName || this.#names.some((name) => textAfter.startsWith(name)) ? '%3A' : colon;
     });

@@ -92,10 +92,10 @@ export function describeValues(schema: JsonFields, text: string): string {
     ({ value, name }) => normalize(name) === normalize(value) || text.includes(name),
   );
   if (isRedundant) return '';
-  const all = namedValues.map(({ value, name }) => `${value} = ${name}`);
-  let shown = all;
+  const entries = namedValues.map(({ value, name }) => `${value} = ${name}`);
+  let shown = entries;
   while (shown.join(', ').length > maxNamesLength) shown = shown.slice(0, -1);
-  return shown.length > 0 ? `Values: ${shown.join(', ')}${shown.length < all.length ? ', …' : ''}` : '';
+  return shown.length > 0 ? `Values: ${shown.join(', ')}${shown.length < entries.length ? ', …' : ''}` : '';
 }
 
 type NamedValue = { value: unknown; names: unknown[] };
@@ -105,9 +105,9 @@ function readExtensionNames(schema: JsonFields): NamedValue[] {
   const lists = ['x-enum-varnames', 'x-enumNames', 'x-enum-descriptions', 'x-enumDescriptions'].map(
     (name) => schema[name],
   );
-  return getValues(schema).map((value, at) => ({
+  return getValues(schema).map((value, index) => ({
     value,
-    names: lists.map((list) => (Array.isArray(list) ? list[at] : getField(list, toText(value)))),
+    names: lists.map((list) => (Array.isArray(list) ? list[index] : getField(list, toText(value)))),
   }));
 }
 
@@ -159,7 +159,7 @@ const formats = new Set(
   ),
 );
 
-/** Returns limits and format. Numbers are limited to safe integers in any case. */
+/** Returns the limits and the format of a schema. Leaves out limits beyond the safe integers, which every number meets. */
 export function getLimits(schema: JsonFields, allowed: readonly string[]): JsonSchema {
   const limits: JsonSchema = {};
   const format = typeof schema.format === 'string' ? schema.format.toLowerCase() : '';
@@ -210,13 +210,14 @@ const posixClasses: ReadonlyMap<string, string> = new Map(
   }),
 );
 
+/** Match the next token of a pattern, and of the members of a character class. */
 const classTokenPattern = /\[:\w+:\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|./gsu;
 const patternTokenPattern =
   /\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|\{\d*(?:,\d*)?\}|\(\?P<|./gsu;
 
 /**
- * Converts a Ruby, Python, Go, or PCRE pattern, or one with unnecessary escapes, to ECMAScript with the u flag (JSON
- * Schema 2020-12, 6.4). Syntax without a counterpart is kept and makes the pattern invalid.
+ * Converts a Ruby, Python, Go, or PCRE pattern to ECMAScript with the u flag, which forbids unnecessary escapes (JSON
+ * Schema 2020-12, 6.4). Syntax without a counterpart stays unchanged and makes the pattern invalid.
  */
 function toUnicodePattern(pattern: string): string {
   const tokens = [...pattern.matchAll(patternTokenPattern)].map(([token]) => token);
@@ -240,8 +241,8 @@ function toUnicodeClass(classBody: string): string {
   const [, negation = '', members = ''] = /^(\^?)(.*)$/s.exec(classBody) ?? [];
   const tokens = [...members.matchAll(classTokenPattern)].map(([token]) => token);
   const isSet = (token: string | undefined) => token !== undefined && /^\\[dDwWsSpP]|^\[:/.test(token);
-  const converted = tokens.map((token, at) => {
-    if (token === '-' && at > 0 && at < tokens.length - 1 && (isSet(tokens[at - 1]) || isSet(tokens[at + 1])))
+  const converted = tokens.map((token, i) => {
+    if (token === '-' && i > 0 && i < tokens.length - 1 && (isSet(tokens[i - 1]) || isSet(tokens[i + 1])))
       return String.raw`\-`;
     if (token === ']') return String.raw`\]`;
     return (

@@ -1,8 +1,8 @@
 import { foldHeaderName } from './parameter-names.ts';
 
 /**
- * Rules for the header names and values that a configuration may set on upstream requests, which start without any
- * headers (security requirement).
+ * Rules for the header names and values that a configuration may set on upstream requests. For security, no header of
+ * the client is forwarded by default.
  */
 
 /** Header on every request that Toolhost sends. An incoming request that has it was sent by a Toolhost tool. */
@@ -39,9 +39,8 @@ const descriptiveHeaders = new Map(
 );
 
 /**
- * Returns the name under which a header is sent. A name that CGI and its descendants read as a header set by Toolhost
- * is replaced with that header's name. Otherwise `User_Agent` would be a second `User-Agent` to them, and a different
- * header to others.
+ * Returns the name under which a header is sent. CGI and its descendants read `User_Agent` as `User-Agent`, other
+ * receivers do not. Such a spelling of a header that Toolhost sets is therefore replaced with the usual one.
  */
 export function toSentHeaderName(name: string): string {
   const folded = foldHeaderName(name);
@@ -101,8 +100,7 @@ export const mediaTypePattern =
   /^(?=.{1,200}$)[\w!#$&^.+-]{1,100}\/[\w!#$&^.+-]{1,100}(?:[ \t]?;[ \t]?[\w!#$&^.+-]{1,50}=(?:[\w!#$&^.+-]{1,100}|"[ !#-[\]-~]{0,100}"))*$/;
 
 /**
- * Parses the media types of a constant that allows several, separated by commas; entries may be ranges such as
- * `image/*`.
+ * Parses a list of media types, separated by commas. Entries may be ranges such as `image/*`, which `types` leaves out.
  */
 export function parseMediaTypeChoices(text: string): { types: string[]; isSingle: boolean } | undefined {
   const entries = text.split(/\s*,\s*/);
@@ -112,7 +110,7 @@ export function parseMediaTypeChoices(text: string): { types: string[]; isSingle
   return { types, isSingle: entries.length === 1 && ranges.length === 0 };
 }
 
-/** Media types of responses that call records may name; any other media type is text that an upstream chose. */
+/** Media types that call records may name. Any other media type could contain text that an upstream chose. */
 const commonMediaTypes: ReadonlySet<string> = new Set([
   ...['json', 'problem+json', 'ld+json', 'hal+json', 'vnd.api+json', 'geo+json', 'xml', 'problem+xml', 'soap+xml'].map(
     (name) => `application/${name}`,
@@ -131,9 +129,7 @@ const commonMediaTypes: ReadonlySet<string> = new Set([
   ...['mixed', 'form-data', 'related', 'byteranges', 'alternative'].map((name) => `multipart/${name}`),
 ]);
 
-/**
- * Returns the media type of a Content-Type if it is a common one, otherwise a description that contains nothing of it.
- */
+/** Returns the media type of a Content-Type if it is a common one, and otherwise a text without any part of it. */
 export function describeMediaType(contentType: string | undefined): string {
   const type = parseMediaType(contentType);
   if (type === '') return 'no media type';
@@ -158,7 +154,7 @@ export function isSafeMethod(method: string): boolean {
   return safeMethods.has(method);
 }
 
-/** Returns true if requests of this method have a body only if the tool says so. */
+/** Returns true if requests of this method have no body unless the tool sets one. */
 export function hasOptionalBody(method: string): boolean {
   return bodilessMethods.has(method);
 }

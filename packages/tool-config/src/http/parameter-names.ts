@@ -62,8 +62,8 @@ export function foldName(name: string): string {
 type NameTrie = { readonly children: Map<number, NameTrie>; name?: string };
 
 /**
- * Names that Toolhost sets itself, as receivers store them. The trie may contain more names than `folded`, which
- * decides.
+ * Names that Toolhost sets itself, as receivers store them. The trie may contain more names than `folded`, so a name
+ * that is found in the trie must also be in `folded`.
  */
 export type OwnedNames = { folded: ReadonlySet<string>; trie: NameTrie };
 
@@ -73,8 +73,8 @@ export function toOwnedNames(names: readonly string[]): OwnedNames {
 }
 
 /**
- * Returns a function that selects, for each name, the others, and adds the names of `always`. Each name is folded once,
- * regardless of the number of others.
+ * Returns a function that selects some of the names and adds the names of `always`. Each name is folded only once, for
+ * any number of calls.
  */
 export function createOwnedNamesSelector(
   names: readonly string[],
@@ -103,8 +103,8 @@ function buildTrie(names: ReadonlySet<string>): NameTrie {
   const trie: NameTrie = { children: new Map() };
   for (const name of names) {
     let node = trie;
-    for (let at = 0; at < name.length; at++) {
-      const unit = name.charCodeAt(at);
+    for (let index = 0; index < name.length; index++) {
+      const unit = name.charCodeAt(index);
       const next: NameTrie = node.children.get(unit) ?? { children: new Map() };
       node.children.set(unit, next);
       node = next;
@@ -125,7 +125,7 @@ const isControl = (unit: number) => unit < space || (unit >= 0x7f && unit < 0xa0
 const isBlank = (unit: number) =>
   unit <= space || unit === 0x7f || (unit > 0x7f && /\s/.test(String.fromCharCode(unit)));
 
-/** Receives a name of the trie that was read. Returning `true` ends the search. */
+/** Called for each name of the trie that a text contains. Returning `true` ends the search. */
 type NameMatcher = (name: string) => boolean;
 
 /**
@@ -144,8 +144,8 @@ function matchesBeginning(
   let currentNode: NameTrie | undefined = trie;
   let trimmedNode: NameTrie | undefined = trie;
   let hasBegun = false;
-  for (let at = 0; at < text.length; at++) {
-    const unit = text.charCodeAt(at);
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
     if (mode === 'beginnings' && (unit === dot || unit === openBracket || unit === closeBracket || unit === nul))
       if (endsMatchingName(trimmedNode)) return true;
     if (mode === 'joined' && unit === closeBracket) continue;
@@ -184,7 +184,7 @@ function removeLeadingBrackets(part: string): string {
   return part.slice(from);
 }
 
-/** Returns true if some receiver could read one of these names, which need not be encoded, as one of `owned`. */
+/** Returns true if some receiver could read one of the names, encoded or not, as one of `owned`. */
 export function isAnyReadAs(names: readonly string[], { folded, trie }: OwnedNames): boolean {
   if (folded.size === 0) return false;
   // All names are checked together, because each pass over a text has a fixed cost.
@@ -204,14 +204,13 @@ export function isReadAs(name: string, owned: OwnedNames): boolean {
 export type NameComparison = {
   folded: readonly string[];
   /**
-   * Returns the indexes of the other names that a receiver could read as the same parameter as this one, or that
-   * contain it or are contained in it. One of the two would then replace the other. `a[b]` and `a[c]` are two parts of
-   * one parameter.
+   * Returns the indexes of the other names that a receiver could read as the same parameter, or as a part of it, so
+   * that one would replace the other. `a[b]` and `a[c]` do not conflict: they are two parts of one parameter.
    */
-  getConflicts(at: number): readonly number[];
+  getConflicts(index: number): readonly number[];
 };
 
-/** Compares names of a query or a form. Each is decoded and read once, regardless of the number of others. */
+/** Compares names of a query or a form. Decodes and reads each name only once, however many there are. */
 export function compareParameterNames(names: readonly string[]): NameComparison {
   const texts = names.map((name) =>
     simpleNamePattern.test(name) ? name.toLowerCase() : toPlainLetters(decodeFully(name)),
@@ -229,11 +228,13 @@ export function compareParameterNames(names: readonly string[]): NameComparison 
     return [...matches];
   });
   const [indexesByForm, indexesByReading] = [groupIndexes(forms), groupIndexes(readings)];
-  const findConflicts = (at: number) => {
+  const findConflicts = (nameIndex: number) => {
     const hasConflict = new Uint8Array(names.length);
-    for (const form of forms[at] ?? []) for (const index of indexesByReading.get(form) ?? []) hasConflict[index] = 1;
-    for (const form of readings[at] ?? []) for (const index of indexesByForm.get(form) ?? []) hasConflict[index] = 1;
-    hasConflict[at] = 0;
+    for (const form of forms[nameIndex] ?? [])
+      for (const index of indexesByReading.get(form) ?? []) hasConflict[index] = 1;
+    for (const form of readings[nameIndex] ?? [])
+      for (const index of indexesByForm.get(form) ?? []) hasConflict[index] = 1;
+    hasConflict[nameIndex] = 0;
     const conflicts: number[] = [];
     for (let index = 0; index < names.length; index++) if (hasConflict[index] === 1) conflicts.push(index);
     return conflicts;
@@ -247,27 +248,29 @@ export function compareJsonNames(names: readonly string[]): NameComparison {
   const indexesByName = groupIndexes(folded.map((name) => [name]));
   return {
     folded,
-    getConflicts: memoizeByIndex((at) => (indexesByName.get(folded[at] ?? '') ?? []).filter((index) => index !== at)),
+    getConflicts: memoizeByIndex((nameIndex) =>
+      (indexesByName.get(folded[nameIndex] ?? '') ?? []).filter((index) => index !== nameIndex),
+    ),
   };
 }
 
 /** Returns, for each text, the indexes of the lists that contain it. */
 function groupIndexes(lists: readonly (readonly string[])[]): ReadonlyMap<string, readonly number[]> {
   const indexes = new Map<string, number[]>();
-  for (const [at, list] of lists.entries())
+  for (const [index, list] of lists.entries())
     for (const text of list) {
       const indexList = indexes.get(text);
-      if (indexList) indexList.push(at);
-      else indexes.set(text, [at]);
+      if (indexList) indexList.push(index);
+      else indexes.set(text, [index]);
     }
   return indexes;
 }
 
-function memoizeByIndex(find: (at: number) => readonly number[]): NameComparison['getConflicts'] {
+function memoizeByIndex(find: (index: number) => readonly number[]): NameComparison['getConflicts'] {
   const cache = new Map<number, readonly number[]>();
-  return (at) => {
-    const result = cache.get(at) ?? find(at);
-    cache.set(at, result);
+  return (index) => {
+    const result = cache.get(index) ?? find(index);
+    cache.set(index, result);
     return result;
   };
 }

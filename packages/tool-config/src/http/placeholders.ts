@@ -8,30 +8,30 @@ const placeholderPattern = /\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g;
 
 const stickyPlaceholderPattern = new RegExp(placeholderPattern.source, 'y');
 
-/** Receives a run of identical placeholders: their name, their length including braces, and their number. */
+/** Called for a run of identical placeholders with their name, their length including braces, and their number. */
 export type PlaceholderVisitor = (name: string, length: number, count: number) => boolean;
 
-/** Visits the placeholders of a text until `visit` returns true, and returns whether it did. Creates no list. */
+/** Visits the placeholders of a text until `visit` returns true. Returns true in this case. Creates no list. */
 export function somePlaceholder(text: string, visit: PlaceholderVisitor): boolean {
-  let at = text.indexOf('{{');
-  while (at >= 0) {
-    stickyPlaceholderPattern.lastIndex = at;
+  let position = text.indexOf('{{');
+  while (position >= 0) {
+    stickyPlaceholderPattern.lastIndex = position;
     if (!stickyPlaceholderPattern.test(text)) {
-      at = text.indexOf('{{', at + 1);
+      position = text.indexOf('{{', position + 1);
       continue;
     }
-    const placeholderText = text.slice(at, stickyPlaceholderPattern.lastIndex);
+    const placeholderText = text.slice(position, stickyPlaceholderPattern.lastIndex);
     let count = 0;
     do {
       count++;
-      at = text.indexOf('{{', at + placeholderText.length);
-    } while (at >= 0 && text.startsWith(placeholderText, at));
+      position = text.indexOf('{{', position + placeholderText.length);
+    } while (position >= 0 && text.startsWith(placeholderText, position));
     if (visit(placeholderText.slice(2, -2).trim(), placeholderText.length, count)) return true;
   }
   return false;
 }
 
-/** Visits the strings in a JSON value until `visit` returns true, and returns whether it did. */
+/** Visits the strings in a JSON value until `visit` returns true. Returns true in this case. */
 export function someString(value: unknown, visit: (text: string) => boolean): boolean {
   if (typeof value === 'string') return visit(value);
   if (typeof value !== 'object' || value === null) return false;
@@ -48,15 +48,15 @@ export function hasMalformedPlaceholder(value: string): boolean {
 }
 
 /** Replaces every placeholder in one pass; placeholders inside a secret's value are not replaced. */
-export function interpolatePlaceholders(value: string, secret: (name: string) => string): string {
-  return value.includes('{{') ? value.replace(placeholderPattern, (_, name: string) => secret(name)) : value;
+export function interpolatePlaceholders(value: string, getSecret: (name: string) => string): string {
+  return value.includes('{{') ? value.replace(placeholderPattern, (_, name: string) => getSecret(name)) : value;
 }
 
 /** Literal text, or the name in a placeholder. */
 export type PlaceholderPart = { text: string } | { secret: string };
 
 /**
- * Maximum number of placeholders in one field of a configuration. A secret may be 300 times as long as its shortest
+ * Maximum number of placeholders in one field of a configuration, because a secret may be 300 times as long as its
  * placeholder.
  */
 export const maxPlaceholders = 1000;
@@ -104,9 +104,9 @@ export function getPlaceholderNames(value: unknown): string[] {
  * Replaces the placeholders in the strings of a JSON value; property names stay. The result of a replacement stays one
  * string, whatever it contains.
  */
-export function interpolateDeep(value: unknown, secret: (name: string) => string): unknown {
-  if (typeof value === 'string') return interpolatePlaceholders(value, secret);
-  if (Array.isArray(value)) return value.map((entry) => interpolateDeep(entry, secret));
+export function interpolateDeep(value: unknown, getSecret: (name: string) => string): unknown {
+  if (typeof value === 'string') return interpolatePlaceholders(value, getSecret);
+  if (Array.isArray(value)) return value.map((entry) => interpolateDeep(entry, getSecret));
   if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, interpolateDeep(entry, secret)]));
+  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, interpolateDeep(entry, getSecret)]));
 }

@@ -29,7 +29,7 @@ export function isHostShortEnough(text: string): boolean {
   return host.length <= maxHostLength + maxPortLength && isShortHostName(host.replace(/:\d*$/, ''));
 }
 
-/** Removes characters that the parser ignores, too. */
+/** Removes characters that the URL parser ignores. */
 function removeIgnoredCharacters(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
   return text.replace(/^[\u0000-\u0020]+/, '').replaceAll(/[\t\n\r]/g, '');

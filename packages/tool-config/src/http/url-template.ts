@@ -12,8 +12,8 @@ import {
 } from './values.ts';
 
 /**
- * A part of a template: literal text, or the name of an argument or secret. An argument in the path may keep its
- * slashes.
+ * Part of a template: literal text, or the name of an argument or secret. `allowsSlashes` is for an argument in the
+ * path whose slashes separate segments.
  */
 export type TemplatePart = { text: string } | { argument: string; allowsSlashes?: boolean } | { secret: string };
 
@@ -21,8 +21,8 @@ export type TemplatePart = { text: string } | { argument: string; allowsSlashes?
 export type QueryPair = { name: string; parts: TemplatePart[] | undefined };
 
 /**
- * A URL template, parsed once. Tokens are allowed only in path segments and query values, so an argument can never
- * change the origin, a query name, or, unless it keeps its slashes, the number of segments.
+ * Parsed URL template. Tokens, such as `:id`, are allowed only in path segments and query values, so an argument can
+ * never change the origin or a query name. Only an argument that allows slashes can change the number of segments.
  */
 export type UrlTemplate = {
   origin: string;
@@ -104,8 +104,8 @@ function canonicalizeQuery(text: string): string {
 const urlPattern = /^([A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?$/s;
 
 /**
- * Parses the `url` of a tool. `declaredNames` contains the argument names of its `input_schema`. Problems are sentences; if
- * there are any, no template is returned. This function does not decide whether the host may be called.
+ * Parses the `url` of a tool. `declaredNames` are the argument names of its `input_schema`. Returns a template, or
+ * problems as sentences. Does not check if the host may be called.
  */
 export function parseUrlTemplate(
   url: string,
@@ -159,7 +159,7 @@ export function parseUrlTemplate(
     hasRepeats: false,
   };
   if (segments.some((segment) => isDotSegment(segment))) problems.push('the path has a . or .. segment');
-  const tokens = [...parsed.segments, ...parsed.query.map((p) => p.parts ?? [])].flatMap(getArgumentNames);
+  const tokens = [...parsed.segments, ...parsed.query.map(({ parts }) => parts ?? [])].flatMap(getArgumentNames);
   parsed.names = [...new Set(tokens)];
   parsed.hasRepeats = tokens.length > parsed.names.length;
   return problems.length > 0 ? { problems } : { template: parsed, problems };
@@ -220,7 +220,7 @@ export function renderUrl(
     if (rendered === undefined) continue;
     query.push(rendered);
     length += rendered.length + 1;
-    if (length > maxRequestTargetLength) throw urlTooLong();
+    if (length > maxRequestTargetLength) throw createUrlLengthFailure();
   }
   return { path: path || '/', query };
 }
@@ -235,13 +235,13 @@ function cacheEncodedParts(encodePart: PartEncoder): PartEncoder {
   };
 }
 
-/** Returns part of a URL unless it is already too long. @throws ToolFailure invalid_arguments */
+/** Returns a part of a URL unless the part alone is too long. @throws ToolFailure invalid_arguments */
 export function checkUrlLength(text: string): string {
-  if (text.length > maxRequestTargetLength) throw urlTooLong();
+  if (text.length > maxRequestTargetLength) throw createUrlLengthFailure();
   return text;
 }
 
-function urlTooLong(): ToolFailure {
+function createUrlLengthFailure(): ToolFailure {
   const message = `the arguments produce a URL of more than ${maxRequestTargetLength} characters; send less, or use a tool that sends them in the body`;
   return recordableFailure('invalid_arguments', message);
 }
@@ -267,7 +267,7 @@ function renderSegment(parts: readonly TemplatePart[], renderPart: PartEncoder):
       throw createFailure(describePart(part), 'must not be empty, "." or ".."');
     const allowsSlashes = 'argument' in part && part.allowsSlashes === true;
     segment += allowsSlashes ? encodeWithSlashes(part.argument, text) : text;
-    if (segment.length > maxRequestTargetLength) throw urlTooLong();
+    if (segment.length > maxRequestTargetLength) throw createUrlLengthFailure();
   }
   // False for nearly every segment, so most need not be split.
   const mayHaveDotSegment = segment.includes('.') || segment.includes('%');
@@ -313,7 +313,7 @@ function createFailure(argument: string, message: string): ToolFailure {
   return recordableFailure('invalid_arguments', `${argument}: ${message}`, [{ path: argument, message }]);
 }
 
-/** Returns the template with the slashes of these arguments kept in its path. */
+/** Returns the template in which the slashes of some arguments separate path segments. */
 export function withAllowedSlashes(template: UrlTemplate, names: ReadonlySet<string>): UrlTemplate {
   if (names.size === 0) return template;
   const allowSlashes = (part: TemplatePart) =>

@@ -1,7 +1,7 @@
 import { recordableFailure, ToolFailure } from '@toolhost/errors/errors';
 import { isRawNumber } from '@toolhost/json/json';
 
-/** Reads an argument. Its name may be `toString`, so inherited properties are ignored. */
+/** Returns an argument. Ignores inherited properties, because an argument may be named `toString`. */
 export function getArgument(args: { readonly [name: string]: unknown }, name: string): unknown {
   return Object.hasOwn(args, name) ? args[name] : undefined;
 }
@@ -14,9 +14,9 @@ export type ArrayFormat = 'repeat' | 'comma' | 'brackets';
  */
 export type WireText = string | readonly string[];
 
-/** Maximum length of a request's path and query; most servers accept at most a quarter of it. */
+/** Maximum number of characters of a request's path and query. Most servers accept at most a quarter of it. */
 export const maxRequestTargetLength = 65_536;
-/** Maximum length of a header that an argument may become. */
+/** Maximum number of characters of a header with the value of an argument. */
 export const maxHeaderLength = 16_384;
 /** Maximum number of pairs in a query or a form. */
 export const maxParameters = 10_000;
@@ -117,16 +117,16 @@ const isUnreserved = Uint8Array.from({ length: 256 }, (_, byte) =>
 function encodeBytes(text: string): string {
   const bytes = Buffer.from(text);
   const encoded = Buffer.allocUnsafe(3 * bytes.length);
-  let to = 0;
+  let length = 0;
   for (const byte of bytes) {
-    if (isUnreserved[byte]) encoded[to++] = byte;
+    if (isUnreserved[byte]) encoded[length++] = byte;
     else {
-      encoded[to++] = 0x25;
-      encoded[to++] = hexDigits[byte >> 4] as number;
-      encoded[to++] = hexDigits[byte & 0xf] as number;
+      encoded[length++] = 0x25;
+      encoded[length++] = hexDigits[byte >> 4] as number;
+      encoded[length++] = hexDigits[byte & 0xf] as number;
     }
   }
-  return encoded.toString('latin1', 0, to);
+  return encoded.toString('latin1', 0, length);
 }
 
 const percent = 0x25;
@@ -139,17 +139,17 @@ const hexValues = Uint8Array.from({ length: 256 }, (_, byte) => {
 /** Returns the bytes of a text in which `%` and two hexadecimal digits stand for a byte. */
 export function percentDecode(text: string): Buffer {
   const bytes = Buffer.from(text);
-  let to = bytes.indexOf(percent);
-  if (to < 0) return bytes;
+  let length = bytes.indexOf(percent);
+  if (length < 0) return bytes;
   // Decoded text is never longer than its encoded form, so it is written over the input.
-  for (let at = to; at < bytes.length; at++) {
-    const byte = bytes[at] as number;
-    const high = byte === percent ? (hexValues[bytes[at + 1] ?? 0] as number) : 16;
-    const low = high < 16 ? (hexValues[bytes[at + 2] ?? 0] as number) : 16;
-    bytes[to++] = low < 16 ? (high << 4) | low : byte;
-    if (low < 16) at += 2;
+  for (let index = length; index < bytes.length; index++) {
+    const byte = bytes[index] as number;
+    const high = byte === percent ? (hexValues[bytes[index + 1] ?? 0] as number) : 16;
+    const low = high < 16 ? (hexValues[bytes[index + 2] ?? 0] as number) : 16;
+    bytes[length++] = low < 16 ? (high << 4) | low : byte;
+    if (low < 16) index += 2;
   }
-  return bytes.subarray(0, to);
+  return bytes.subarray(0, length);
 }
 
 /**
@@ -170,7 +170,7 @@ const maxFormFields = 500;
  */
 export function parseFormFields(text: string): URLSearchParams | undefined {
   let fields = 1;
-  for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1))
+  for (let index = text.indexOf('&'); index >= 0; index = text.indexOf('&', index + 1))
     if (++fields > maxFormFields) return undefined;
   return new URLSearchParams(text);
 }

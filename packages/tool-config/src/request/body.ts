@@ -141,8 +141,8 @@ function isPlain({ isBase64, fileName, mediaType }: WireArgument): boolean {
 }
 
 /**
- * Adds parts without a media type or file name. `pairs` holds those of all arguments, because its limits apply to the
- * whole form.
+ * Adds parts without a media type or file name. `pairs` holds such parts of all arguments, because its limits apply to
+ * the whole form.
  */
 function addPlainFields(fields: FormPart[], pairs: ParameterList, argument: WireArgument, value: unknown): void {
   const before = pairs.list.length;
@@ -158,17 +158,15 @@ function buildFileFields(plan: BodyPlan, argument: WireArgument, value: unknown,
   if (files.length > maxFiles)
     throw createArgumentFailure(argument, `found ${files.length} files; allowed: at most ${maxFiles}`);
   const format = argument.style ?? plan.arrayFormat;
+  const formatSuffix = (index: number) => {
+    if (!Array.isArray(value)) return '';
+    if (format === 'indices') return `[${index}]`;
+    return format === 'brackets' ? '[]' : '';
+  };
   return files.map((file, index) => {
     const { bytes, mediaType, name = 'file' } = readFileContent(argument, file);
-    const nameSuffix = !Array.isArray(value)
-      ? ''
-      : format === 'indices'
-        ? `[${index}]`
-        : format === 'brackets'
-          ? '[]'
-          : '';
     const type = getFileMediaType(argument, args, mediaType);
-    return [`${argument.wireName}${nameSuffix}`, bytes, toFileInfo(getFileName(argument, args) ?? name, type)];
+    return [`${argument.wireName}${formatSuffix(index)}`, bytes, toFileInfo(getFileName(argument, args) ?? name, type)];
   });
 }
 
@@ -263,12 +261,12 @@ type BodyValues = { args: Arguments; secret: (name: string) => string };
  */
 function renderBodyTemplate({ root, repeats }: BodyTemplate, values: BodyValues): unknown {
   const { args } = values;
-  let copied = 0;
+  let copiedCharacters = 0;
   for (const [name, count] of repeats) {
     const value = getArgument(args, name);
     const length = value === undefined ? 0 : JSON.stringify(value).length;
-    copied += length * count;
-    if (copied > maxCopiedCharacters)
+    copiedCharacters += length * count;
+    if (copiedCharacters > maxCopiedCharacters)
       throw createArgumentFailure(
         { name },
         `is sent ${count} times in one body, which is then too long; send a shorter value`,

@@ -35,10 +35,10 @@ import type { RequestTemplate } from './request-template.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
 import type { Arguments, WireArgument } from './wire-argument.ts';
 
-/** Credential of each entry of `authentication`; undefined where a call has none. */
+/** Credential for each entry of `authentication`; undefined if a call has none for the entry. */
 export type CredentialTokens = readonly (string | undefined)[];
 
-/** Characters that a cookie value may contain (RFC 6265, 4.1.1). */
+/** Matches a cookie value (RFC 6265, 4.1.1). */
 const cookieValuePattern = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
 
 /** Credentials of a call. `secret` throws if a value is missing. */
@@ -74,7 +74,7 @@ export function buildRequest(
   const headers = template.fixedHeaders.slice();
   for (const { name, value } of template.interpolatedHeaders) {
     const text = interpolatePlaceholders(value, credentials.secret);
-    if (text.length > maxHeaderLength) throw headerTooLong(name);
+    if (text.length > maxHeaderLength) throw createHeaderLengthFailure(name);
     headers.push(name, checkHeaderValue(name, text));
   }
   let pairs: ParameterList | undefined;
@@ -106,7 +106,7 @@ export function buildRequest(
   };
 }
 
-function headerTooLong(name: string): ToolFailure {
+function createHeaderLengthFailure(name: string): ToolFailure {
   const message = `the value of the header ${name} is longer than ${maxHeaderLength} characters; its configuration repeats {{NAME}} too often`;
   return recordableFailure('invalid_arguments', message);
 }
@@ -132,7 +132,7 @@ function buildArgumentHeaders(argument: WireArgument, value: unknown): string[] 
   );
 }
 
-/** Returns the cookie of an argument; none for an argument without text. @throws ToolFailure invalid_arguments */
+/** Returns the cookie of an argument, or nothing for an argument without text. @throws ToolFailure invalid_arguments */
 function buildArgumentCookie(argument: WireArgument, value: unknown): string[] {
   const { name, wireName, style } = argument;
   const text =
@@ -142,7 +142,7 @@ function buildArgumentCookie(argument: WireArgument, value: unknown): string[] {
   return [`${wireName}=${encodeCookie(text)}`];
 }
 
-/** Returns a pair of name and value; none for an argument without text. */
+/** Returns a header name and its value, or nothing for an argument without text. */
 function buildHeaderLine({ name, wireName }: WireArgument, text: string | undefined): string[] {
   if (text === undefined) return [];
   checkLength(name, text.length, maxHeaderLength, 'a header');

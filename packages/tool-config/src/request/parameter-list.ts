@@ -72,19 +72,19 @@ export function encodeParameters({ list }: ParameterList): string[] {
  * Adds the parameters of an argument: none for null or undefined, and for an empty array or object.
  * @throws ToolFailure invalid_arguments if they are too many or too long, or could be read as another parameter
  */
-export function addParameters(to: ParameterList, argument: WireArgument, value: unknown): void {
+export function addParameters(target: ParameterList, argument: WireArgument, value: unknown): void {
   const { wireName, style, name } = argument;
   if (value === null || value === undefined) return;
-  to.names = isContainer(value) ? new Map() : undefined;
+  target.names = isContainer(value) ? new Map() : undefined;
   if (style === 'querystring')
-    addParameter(to, argument, '', typeof value === 'string' ? value : JSON.stringify(value));
-  else if (style === 'json') addParameter(to, argument, wireName, JSON.stringify(value));
-  else if (!isContainer(value)) addParameter(to, argument, wireName, toWireText(name, value));
-  else if (style === undefined) addUnstyled(to, argument, value);
-  else if (isSeparated(style)) addParameter(to, argument, wireName, joinEntries(argument, value, to.isEncoded));
-  else if (style === 'repeat') addRepeated(to, argument, value);
-  else addNested({ to, argument, style }, wireName, value, 0);
-  refuseReserved(to, argument);
+    addParameter(target, argument, '', typeof value === 'string' ? value : JSON.stringify(value));
+  else if (style === 'json') addParameter(target, argument, wireName, JSON.stringify(value));
+  else if (!isContainer(value)) addParameter(target, argument, wireName, toWireText(name, value));
+  else if (style === undefined) addUnstyled(target, argument, value);
+  else if (isSeparated(style)) addParameter(target, argument, wireName, joinEntries(argument, value, target.isEncoded));
+  else if (style === 'repeat') addRepeated(target, argument, value);
+  else addNested({ target, argument, style }, wireName, value, 0);
+  rejectReservedNames(target, argument);
 }
 
 function isContainer(value: unknown): value is object {
@@ -92,28 +92,30 @@ function isContainer(value: unknown): value is object {
 }
 
 /** Adds an argument without a style. */
-function addUnstyled(to: ParameterList, argument: WireArgument, value: object): void {
+function addUnstyled(target: ParameterList, argument: WireArgument, value: object): void {
   const { wireName, name } = argument;
-  const key = to.arrayFormat === 'brackets' && Array.isArray(value) ? `${wireName}[]` : wireName;
-  const isRepeated = Array.isArray(value) && to.arrayFormat !== 'comma';
-  for (const item of isRepeated ? value : [value]) addParameter(to, argument, key, toWireText(name, item));
+  const key = target.arrayFormat === 'brackets' && Array.isArray(value) ? `${wireName}[]` : wireName;
+  const isRepeated = Array.isArray(value) && target.arrayFormat !== 'comma';
+  for (const item of isRepeated ? value : [value]) addParameter(target, argument, key, toWireText(name, item));
 }
 
-function addParameter(to: ParameterList, argument: WireArgument, name: string, text: WireText | undefined): void {
+function addParameter(target: ParameterList, argument: WireArgument, name: string, text: WireText | undefined): void {
   if (text === undefined) return;
-  if (to.list.length >= maxParameters)
+  if (target.list.length >= maxParameters)
     throw createArgumentFailure(
       argument,
-      `produces more than ${maxParameters} parameters, the maximum of ${to.where}; send fewer`,
+      `produces more than ${maxParameters} parameters, the maximum of ${target.where}; send fewer`,
     );
   // This check comes before encoding, which never shortens a text.
-  if (name.length + getTextLength(text) > to.remainingBytes)
-    throw createArgumentFailure(argument, tooLongMessage(to.where));
-  const writtenName = to.names?.get(name) ?? getWrittenName(to, argument, name);
-  const writtenText = to.isEncoded ? (argument.allowsReserved ? encodeReserved : encodeText)(text) : joinTexts(text);
-  to.remainingBytes -= countBytes(writtenName, to) + countBytes(writtenText, to) + 2;
-  if (to.remainingBytes < 0) throw createArgumentFailure(argument, tooLongMessage(to.where));
-  to.list.push([name, writtenText, writtenName]);
+  if (name.length + getTextLength(text) > target.remainingBytes)
+    throw createArgumentFailure(argument, formatLengthProblem(target.where));
+  const writtenName = target.names?.get(name) ?? getWrittenName(target, argument, name);
+  const writtenText = target.isEncoded
+    ? (argument.allowsReserved ? encodeReserved : encodeText)(text)
+    : joinTexts(text);
+  target.remainingBytes -= countBytes(writtenName, target) + countBytes(writtenText, target) + 2;
+  if (target.remainingBytes < 0) throw createArgumentFailure(argument, formatLengthProblem(target.where));
+  target.list.push([name, writtenText, writtenName]);
 }
 
 function joinTexts(text: WireText): string {
@@ -124,12 +126,12 @@ function joinTexts(text: WireText): string {
  * Returns the written form of a new name of an argument.
  * @throws ToolFailure invalid_arguments if all names together are too long
  */
-function getWrittenName(to: ParameterList, argument: WireArgument, name: string): string {
-  if (name.length > to.remainingNameBytes) throw createArgumentFailure(argument, namesTooLongMessage);
-  const encodedName = to.isEncoded ? percentEncode(name) : escapeMultipartName(name);
-  to.remainingNameBytes -= countBytes(encodedName, to);
-  if (to.remainingNameBytes < 0) throw createArgumentFailure(argument, namesTooLongMessage);
-  to.names?.set(name, encodedName);
+function getWrittenName(target: ParameterList, argument: WireArgument, name: string): string {
+  if (name.length > target.remainingNameBytes) throw createArgumentFailure(argument, namesTooLongMessage);
+  const encodedName = target.isEncoded ? percentEncode(name) : escapeMultipartName(name);
+  target.remainingNameBytes -= countBytes(encodedName, target);
+  if (target.remainingNameBytes < 0) throw createArgumentFailure(argument, namesTooLongMessage);
+  target.names?.set(name, encodedName);
   return encodedName;
 }
 
@@ -138,7 +140,7 @@ function countBytes(text: string, { isEncoded }: ParameterList): number {
   return isEncoded ? text.length : Buffer.byteLength(text);
 }
 
-function tooLongMessage(where: ParameterList['where']): string {
+function formatLengthProblem(where: ParameterList['where']): string {
   if (where === 'a form') return `produces a form of more than ${maxFormBytes} bytes; send less`;
   return `produces a URL of more than ${maxRequestTargetLength} characters; send less, or use a tool that sends it in the body`;
 }
@@ -182,29 +184,29 @@ function getNamesAndValues(argument: WireArgument, value: object): unknown[] {
   );
 }
 
-/** Converts a value within a text or parameter: a value with entries of its own becomes JSON. */
+/** Converts a value that is sent as one text: an object or array becomes JSON. */
 function toLeafValue(value: unknown): unknown {
   return isContainer(value) ? JSON.stringify(value) : value;
 }
 
 /** Adds an array as parameters with the same name, or an object as parameters named after its properties. */
-function addRepeated(to: ParameterList, argument: WireArgument, value: object): void {
+function addRepeated(target: ParameterList, argument: WireArgument, value: object): void {
   const addEntries = (name: string, item: unknown) => {
     for (const entry of Array.isArray(item) ? item : [item])
-      addParameter(to, argument, name, toWireText(argument.name, toLeafValue(entry)));
+      addParameter(target, argument, name, toWireText(argument.name, toLeafValue(entry)));
   };
   if (Array.isArray(value)) addEntries(argument.wireName, value);
   else for (const [key, inner] of Object.entries(value)) addEntries(checkPropertyName(argument, key), inner);
 }
 
-type Nesting = { to: ParameterList; argument: WireArgument; style: 'brackets' | 'indices' | 'deep' };
+type Nesting = { target: ParameterList; argument: WireArgument; style: 'brackets' | 'indices' | 'deep' };
 
 /** Adds the leaves of a value under names such as `a[b][0]`. */
 function addNested(nesting: Nesting, name: string, value: unknown, depth: number): void {
-  const { to, argument } = nesting;
+  const { target, argument } = nesting;
   if (value === null) return;
   if (!isContainer(value)) {
-    addParameter(to, argument, name, toWireText(argument.name, value));
+    addParameter(target, argument, name, toWireText(argument.name, value));
     return;
   }
   if (depth === maxDepth) throw createArgumentFailure(argument, `is nested deeper than ${maxDepth} levels`);
@@ -234,14 +236,14 @@ function checkPropertyName(argument: WireArgument, key: string): string {
   );
 }
 
-/** Refuses names that a receiver could read as another parameter. @throws ToolFailure invalid_arguments */
-function refuseReserved({ names }: ParameterList, argument: WireArgument): void {
+/** Rejects names that a receiver could read as another parameter. @throws ToolFailure invalid_arguments */
+function rejectReservedNames({ names }: ParameterList, argument: WireArgument): void {
   const { reservedNames, wireName } = argument;
   if (!reservedNames || !isAnyReadAs(names ? [...names.keys()] : [wireName], reservedNames)) return;
   throw createArgumentFailure(argument, 'a property has the name of another parameter of the request; remove it');
 }
 
-/** Returns the refusal of an argument. `message` is stored in the call record, so it contains nothing of a value. */
+/** Creates the error for an argument. The call record stores `message`, so it must not contain any part of a value. */
 export function createArgumentFailure({ name }: { name: string }, message: string): ToolFailure {
   return recordableFailure('invalid_arguments', `${name}: ${message}`, [{ path: name, message }]);
 }

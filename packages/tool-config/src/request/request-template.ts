@@ -28,7 +28,7 @@ import type { Tool } from '../tool.ts';
 import type { BodyPlan } from './body.ts';
 import type { Arguments, WireArgument } from './wire-argument.ts';
 
-/** The part of a tool's request that does not depend on the call. It is compiled once per server version. */
+/** Part of a tool's request that does not depend on the call, compiled once per server version. */
 export type RequestTemplate = {
   method: Tool['method'];
   url: UrlTemplate;
@@ -68,11 +68,11 @@ export function compileRequest(
   const constants = getConstants(tool.input_schema);
   const fixed = new Set(constants.map(({ name }) => name));
   const inTemplates = { inUrl: template.names, inBody: bodyTemplate?.names ?? [] };
-  const all = [...lists.values(), ...getWireArguments(tool, declared, inTemplates)].filter(
+  const sendableArguments = [...lists.values(), ...getWireArguments(tool, declared, inTemplates)].filter(
     (argument) => !isReadAsCredential(argument, kind, credential),
   );
   const wireArguments = addReservedNames(
-    removeConstantCollisions(all, fixed, kind),
+    removeConstantCollisions(sendableArguments, fixed, kind),
     { query: url.query, fixed },
     credential,
   );
@@ -163,20 +163,20 @@ function isReadAsCredential({ location, wireName }: WireArgument, kind: BodyKind
 }
 
 /**
- * Removes caller arguments that a receiver could read as a constant. Configurations with such an argument are refused;
- * a view that fixes the other argument works without it.
+ * Removes caller arguments that a receiver could read as a constant. The check of a configuration rejects such
+ * arguments, so only views that fix the other argument have them.
  */
 function removeConstantCollisions(
-  all: readonly WireArgument[],
+  candidates: readonly WireArgument[],
   fixed: ReadonlySet<string>,
   kind: BodyKind,
 ): readonly WireArgument[] {
-  if (fixed.size === 0) return all;
+  if (fixed.size === 0) return candidates;
   const removedNames = (['query', 'body'] as const).flatMap((location) => {
-    const sameLocation = all.filter((argument) => argument.location === location);
+    const sameLocation = candidates.filter((argument) => argument.location === location);
     return createConstantMatcher(sameLocation, location === 'query' ? 'query' : kind)(fixed).map(({ name }) => name);
   });
-  return removedNames.length === 0 ? all : all.filter(({ name }) => !removedNames.includes(name));
+  return removedNames.length === 0 ? candidates : candidates.filter(({ name }) => !removedNames.includes(name));
 }
 
 function toWireArgument({ name, wire }: Argument, location: WireArgument['location']): WireArgument {
@@ -199,17 +199,17 @@ function toWireArgument({ name, wire }: Argument, location: WireArgument['locati
  * them.
  */
 function addReservedNames(
-  all: readonly WireArgument[],
+  wireArguments: readonly WireArgument[],
   { query, fixed }: Pick<UrlTemplate, 'query'> & { fixed: ReadonlySet<string> },
   credential: OwnedNames,
 ): readonly WireArgument[] {
-  if (!all.some(hasSpreadProperties)) return all;
-  const names = [...all.map(({ wireName }) => wireName), ...query.map(({ name }) => name)];
+  if (!wireArguments.some(hasSpreadProperties)) return wireArguments;
+  const names = [...wireArguments.map(({ wireName }) => wireName), ...query.map(({ name }) => name)];
   const getOwnedBesides = createOwnedNamesSelector(names, credential);
-  return all.map((argument, index) => {
+  return wireArguments.map((argument, index) => {
     if (!hasSpreadProperties(argument)) return argument;
     const isRepeated = argument.style === 'repeat';
-    const isComparable = (otherIndex: number) => isRepeated || fixed.has(all[otherIndex]?.name ?? '');
+    const isComparable = (otherIndex: number) => isRepeated || fixed.has(wireArguments[otherIndex]?.name ?? '');
     return {
       ...argument,
       reservedNames: getOwnedBesides((otherIndex) => otherIndex !== index && isComparable(otherIndex)),

@@ -15,13 +15,13 @@ export type UpstreamRequest = {
 export type UpstreamBody = string | Buffer | { fields: FormPart[] };
 
 /** A part of a multipart body. A media type or file name becomes a header of the part. */
-export type FormPart = [name: string, value: string | Buffer, of?: { fileName?: string; mediaType?: string }];
+export type FormPart = [name: string, value: string | Buffer, file?: { fileName?: string; mediaType?: string }];
 
 /** A request in readable form; bytes are only counted. */
 export type ReadableRequest = Omit<UpstreamRequest, 'body'> & { body: ReadableBody | undefined };
 export type ReadableBody = string | { byteCount: number } | { fields: ReadablePart[] };
 /** The third entry marks the part as a file, with its name and media type. */
-export type ReadablePart = [name: string, text: string, of?: { fileName?: string; mediaType?: string }];
+export type ReadablePart = [name: string, text: string, file?: { fileName?: string; mediaType?: string }];
 
 export function toReadableBody(body: UpstreamBody | ReadableBody | undefined): ReadableBody | undefined {
   if (body instanceof Uint8Array) return { byteCount: body.length };

@@ -7,10 +7,10 @@ export type Arguments = { [name: string]: unknown };
 /** An argument outside the URL template, and how it is sent. */
 export type WireArgument = {
   name: string;
-  /** Its name in the query, the headers, or the body. */
+  /** Name in the query, the headers, or the body. */
   wireName: string;
   location: 'query' | 'header' | 'cookie' | 'body';
-  /** Undefined means the default: arrays follow the tool's `array_format`, objects become JSON text. */
+  /** Undefined for the default: arrays follow the tool's `array_format`, objects become JSON text. */
   style: WireStyle | undefined;
   /** Names that callers must not use for properties of an object. */
   reservedNames: OwnedNames | undefined;

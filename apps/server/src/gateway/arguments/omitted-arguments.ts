@@ -1,5 +1,5 @@
 import { isRawNumber } from '@toolhost/json/json';
-import { ignoredArgumentsText } from '@toolhost/tool-config/added-arguments';
+import { formatIgnoredArguments } from '@toolhost/tool-config/added-arguments';
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
 
 /**
@@ -11,8 +11,8 @@ export function formatOmittedArguments(input: Arguments, sent: Arguments): strin
   const getPaths = (isNullGroup: boolean) =>
     omitted.filter(({ isNull }) => isNull === isNullGroup).map(({ path }) => path);
   return [
-    ...ignoredArgumentsText(getPaths(false), 'not declared by the tool'),
-    ...ignoredArgumentsText(getPaths(true), 'null is not allowed by the schema'),
+    ...formatIgnoredArguments(getPaths(false), 'not declared by the tool'),
+    ...formatIgnoredArguments(getPaths(true), 'null is not allowed by the schema'),
   ];
 }
 

@@ -15,7 +15,7 @@ import {
   type ToolResult,
   toTextResult,
 } from '@toolhost/mcp-protocol/mcp';
-import { findIgnoredArguments, ignoredArgumentsText } from '@toolhost/tool-config/added-arguments';
+import { findIgnoredArguments, formatIgnoredArguments } from '@toolhost/tool-config/added-arguments';
 import {
   describeInput,
   maxDescribedTools,
@@ -59,7 +59,7 @@ export async function callInSearchMode(
   }
   const { addedNames, ...innerToolCall } = innerCall;
   const result = await callTool(server, caller, { ...toolCall, ...innerToolCall }, deps);
-  return appendTextBlocks(result, ignoredArgumentsText(addedNames, 'not declared by the tool'));
+  return appendTextBlocks(result, formatIgnoredArguments(addedNames, 'not declared by the tool'));
 }
 
 type InnerCall = Pick<ToolCall, 'name' | 'args'> & { addedNames: string[] };
