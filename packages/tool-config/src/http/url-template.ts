@@ -235,7 +235,7 @@ function cacheEncodedParts(encodePart: PartEncoder): PartEncoder {
   };
 }
 
-/** Returns a part of a URL unless the part alone is too long. @throws ToolFailure invalid_arguments */
+/** Returns a part of a URL unless it is too long by itself. @throws ToolFailure invalid_arguments */
 export function checkUrlLength(text: string): string {
   if (text.length > maxRequestTargetLength) throw createUrlLengthFailure();
   return text;
