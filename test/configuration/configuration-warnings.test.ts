@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { listOf, object, pluck, text } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
+import { listOf, object, text } from '../support/schemas.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration, oauthConfig } from '../support/valid-configs.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getOutput } from '../support/oauth/management-agent.ts';
-import { pluck } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
 import {

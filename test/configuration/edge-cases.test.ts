@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { startOneTool } from '../support/one-tool.ts';
-import { listOf, number, pluck } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
+import { listOf, number } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
 import { findToolProblems } from '../support/valid-configs.ts';

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { openApi } from '../support/import/import-plans.ts';
 import { startImports } from '../support/import/import-service.ts';
-import { inPath, integer, listOf, object, pluck, text } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
+import { inPath, integer, listOf, object, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
 

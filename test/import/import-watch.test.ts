@@ -7,7 +7,7 @@ import { pruneDeletedServers } from '../../apps/server/src/store/servers/deleted
 import { engines } from '../sets.ts';
 import { eventually } from '../support/eventually.ts';
 import { openApi } from '../support/import/import-plans.ts';
-import { pluck } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import {

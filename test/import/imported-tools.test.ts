@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
 import { startImports } from '../support/import/import-service.ts';
-import { boolean, integer, listOf, object, pluck, query, text } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
+import { boolean, integer, listOf, object, query, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
 

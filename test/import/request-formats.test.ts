@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { planDocument } from '../support/import/import-plans.ts';
 import { type Imported, importCase, startImports } from '../support/import/import-service.ts';
-import { pluck } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
 

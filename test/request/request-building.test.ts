@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { callerToken, getResultText } from '../support/one-tool.ts';
-import { boolean, number, object, pluck, text } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
+import { boolean, number, object, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useOneTool } from '../support/use-one-tool.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { callerToken, getErrorText, getResultText } from '../support/one-tool.ts';
-import { pluck } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useOneTool } from '../support/use-one-tool.ts';
 

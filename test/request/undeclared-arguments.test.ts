@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
-import { object, pluck, text } from '../support/schemas.ts';
+import { pluck } from '../support/pluck.ts';
+import { object, text } from '../support/schemas.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixtures.ts';
 

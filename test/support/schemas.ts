@@ -30,7 +30,3 @@ export const jsonBody = (schema: unknown, required = false) => ({
   ...(required && { required }),
   content: { 'application/json': { schema } },
 });
-
-/** Returns one field of each item. */
-export const pluck = <Item, Key extends keyof Item>(items: readonly Item[], key: Key): Item[Key][] =>
-  items.map((item) => item[key]);

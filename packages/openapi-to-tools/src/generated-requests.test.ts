@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getValidConfig, planDocument } from '../../../test/support/import/import-plans.ts';
 import { type ExampleRequest, requestWriters } from '../../../test/support/import/request-formats.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import { assertAlwaysSync } from '../../../test/support/properties.ts';
-import { pluck } from '../../../test/support/schemas.ts';
 import type { Json } from '../../../test/support/toolhost/toolhost.ts';
 
 type Tool = { name: string; method: string; url: string; headers?: Json; body?: string; input_schema: Json };

@@ -7,6 +7,7 @@ import {
   openApi,
   planDocument,
 } from '../../../test/support/import/import-plans.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import {
   boolean,
   header,
@@ -15,7 +16,6 @@ import {
   jsonBody,
   listOf,
   object,
-  pluck,
   query,
   text,
 } from '../../../test/support/schemas.ts';

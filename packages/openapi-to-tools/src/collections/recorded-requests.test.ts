@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getValidConfig, planDocument } from '../../../../test/support/import/import-plans.ts';
-import { object, pluck } from '../../../../test/support/schemas.ts';
+import { pluck } from '../../../../test/support/pluck.ts';
+import { object } from '../../../../test/support/schemas.ts';
 
 const planAll = (document: object | string, choices = {}) =>
   planDocument(typeof document === 'string' ? document : JSON.stringify(document), { include: ['*'], ...choices });

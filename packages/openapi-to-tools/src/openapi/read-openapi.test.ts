@@ -8,6 +8,7 @@ import {
   openApi,
   planDocument,
 } from '../../../../test/support/import/import-plans.ts';
+import { pluck } from '../../../../test/support/pluck.ts';
 import {
   cookie,
   header,
@@ -16,7 +17,6 @@ import {
   jsonBody,
   listOf,
   object,
-  pluck,
   query,
   text,
 } from '../../../../test/support/schemas.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getValidConfig, openApi, planDocument } from '../../../../test/support/import/import-plans.ts';
-import { jsonBody, object, pluck, query, text } from '../../../../test/support/schemas.ts';
+import { pluck } from '../../../../test/support/pluck.ts';
+import { jsonBody, object, query, text } from '../../../../test/support/schemas.ts';
 import type { Json } from '../../../../test/support/toolhost/toolhost.ts';
 
 const responses = { 200: { description: 'ok' } };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../../../../test/sets.ts';
-import { pluck } from '../../../../test/support/schemas.ts';
+import { pluck } from '../../../../test/support/pluck.ts';
 import {
   type ConfigTool,
   mergeTools,
