@@ -34,19 +34,19 @@ export function readBru(text: string): ApiDescription {
 
 /**
  * Splits blocks into files. A request begins with `meta`. Blocks named just `auth` or `vars` belong to a folder, a
- * collection, or an environment.
+ * collection, or an environment. `query` is the method QUERY, or after another method the older name of `params:query`.
  */
 function splitFiles(blocks: readonly BruBlock[]): BruFile[] {
   const files: BruFile[] = [];
   for (const block of blocks) {
-    const lastFile = files.at(-1);
-    const isOtherFile = (block.name === 'auth' || block.name === 'vars') && lastFile?.request !== undefined;
-    const isStart =
-      block.name === 'meta' || isOtherFile || (verbPattern.test(block.name) && lastFile?.request !== undefined);
-    if (!lastFile || isStart) files.push({ blocks: [], request: undefined });
+    const hasRequest = files.at(-1)?.request !== undefined;
+    const isMethod = verbPattern.test(block.name) && !(hasRequest && block.name === 'query');
+    const endsRequest = isMethod || block.name === 'auth' || block.name === 'vars';
+    if (files.length === 0 || block.name === 'meta' || (hasRequest && endsRequest))
+      files.push({ blocks: [], request: undefined });
     const file = files.at(-1) as BruFile;
     file.blocks.push(block);
-    if (verbPattern.test(block.name)) file.request = block;
+    if (isMethod) file.request = block;
   }
   return files;
 }
@@ -56,7 +56,7 @@ function toRequests(
   shared: readonly BruBlock[],
   findings: Finding[],
 ): DescribedRequest[] {
-  const findBlock = (name: string) => blocks.find((candidate) => candidate.name === name);
+  const findBlock = (name: string) => blocks.find((block) => block.name === name && block !== request);
   if (!request) {
     const isOtherProtocol = blocks.some(({ name }) => /^(?:grpc|ws)$/.test(name));
     if (isOtherProtocol) findings.push({ at: `line ${blocks[0]?.line}`, message: 'is not an HTTP request; left out' });

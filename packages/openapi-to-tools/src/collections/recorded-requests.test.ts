@@ -131,6 +131,16 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     assert.doesNotMatch(JSON.stringify(plan), /secret-value/);
   });
 
+  it('[imp 1] reads a query block of a Bruno request as its parameters, or as its method', () => {
+    const files = [
+      'meta {\n  name: Find\n}\nget {\n  url: https://api.example.com/a\n}\nquery {\n  q: hat\n}',
+      'meta {\n  name: Ask\n}\nquery {\n  url: https://api.example.com/b\n  body: json\n}\nbody:json {\n  {"x": 1}\n}',
+    ];
+    const { tools } = describeConfig(files.join('\n'));
+    assert.deepEqual(pluck(tools, 'request'), ['GET /a', 'QUERY /b']);
+    assert.deepEqual(pluck(tools, 'inputs'), [['q'], ['x']]);
+  });
+
   it('[imp 1] imports the API requests of a browser recording, one tool per request shape, without cookies', () => {
     const headers = toEntries({ Cookie: 'session=abc', 'sec-fetch-mode': 'cors', 'X-CSRF-Token': 'csrf' });
     const entry = (method: string, path: string, mimeType = 'application/json', postData?: object) => ({
