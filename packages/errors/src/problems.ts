@@ -41,9 +41,9 @@ export class ProblemList {
     for (const problem of problems) this.add(() => problem);
   }
 
-  /** Returns a list that adds to this one and maps each path with `mapPath`. */
+  /** Returns a view of this list that maps the path of each problem added through it with `mapPath`. */
   nested(mapPath: (path: string) => string): ProblemList {
-    return new NestedProblemList(this, mapPath);
+    return new NestedProblemList(this, ({ path, message }) => ({ path: mapPath(path), message }));
   }
 
   /** Returns the listed problems, followed by the number of further ones. */
@@ -56,12 +56,12 @@ export class ProblemList {
 
 class NestedProblemList extends ProblemList {
   readonly #outer: ProblemList;
-  readonly #mapPath: (path: string) => string;
+  readonly #map: (problem: Problem) => Problem;
 
-  constructor(outer: ProblemList, mapPath: (path: string) => string) {
+  constructor(outer: ProblemList, map: (problem: Problem) => Problem) {
     super(outer.suggestionBudget);
     this.#outer = outer;
-    this.#mapPath = mapPath;
+    this.#map = map;
   }
 
   override get count(): number {
@@ -69,10 +69,11 @@ class NestedProblemList extends ProblemList {
   }
 
   override add(make: () => Problem): void {
-    this.#outer.add(() => {
-      const { path, message } = make();
-      return { path: this.#mapPath(path), message };
-    });
+    this.#outer.add(() => this.#map(make()));
+  }
+
+  override all(): Problem[] {
+    return this.#outer.all();
   }
 }
 

@@ -16,7 +16,7 @@ const verbs: WordLists = {
     'duplicate generate request sign follow subscribe save write dispatch retry restart rerun react convert link join',
   update:
     'update edit change modify patch set replace rename close complete archive move assign mark approve enable disable ' +
-    'merge reopen lock unlock protect pause resume stop cancel mute unmute scale adjust turn activate deactivate resize ' +
+    'merge reopen lock unlock protect pause resume stop mute unmute scale adjust turn activate deactivate resize ' +
     'transfer restore skip seek hang end finish resolve pin cap raise lower increase decrease configure reset',
   delete:
     'delete remove destroy erase drop unassign detach cancel revoke leave unfollow unstar clear kick uninstall free prune',
@@ -73,8 +73,8 @@ export function getRequestedEffect(query: string): Effect | undefined {
 }
 
 /**
- * Rates how well a tool's effect matches the requested one, from 0 to 1. APIs disagree about which operations are
- * creations and which are updates.
+ * Rates how well a tool's effect matches the requested one, from 0 to 1. Different changes match in part, because APIs
+ * disagree about them: deleting may be an update that archives, and updating may create a new version.
  */
 export function rateEffect(effect: number, requested: Effect | undefined): number {
   const expected = requested ?? effects.read;

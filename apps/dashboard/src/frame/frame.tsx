@@ -18,7 +18,7 @@ import { useFlag } from './use-flag.ts';
 
 const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
 
-/** Frame around every page. Users who are not signed in see the landing page. */
+/** Frame around every page. Users whose session has ended see a link to sign in. */
 export function Frame() {
   const session = useSessionQuery();
   if (session.data) {

@@ -5,7 +5,7 @@ import { toVisible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
 import { useSwitchWorkspace } from './workspace-switcher.tsx';
 
-/** Lists workspaces that the user was invited to and has never opened. */
+/** Lists workspaces that the user was invited to and has never opened, which makes `chosen` false. */
 export function InvitationAlert() {
   const { workspace, workspaces } = useSession();
   const switchWorkspace = useSwitchWorkspace();

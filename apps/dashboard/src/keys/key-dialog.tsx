@@ -17,7 +17,7 @@ type Props = {
   onClose: () => void;
 };
 
-/** Dialog that creates a key and shows it only once. A replaced key works until the new one has been copied. */
+/** Dialog that creates a key and shows it only once. A replaced key works until it is revoked. */
 export function KeyDialog({ target, onClose }: Props) {
   const replaced = target === 'new' ? undefined : target;
   const create = useAction({
@@ -56,16 +56,16 @@ function NewKey({ createdKey, replaced, onClose }: NewKeyProps) {
   });
   const isManaging = createdKey.scopes.some((scope) => scope !== 'call');
   // Slug, or slug and view.
-  const mcpPath = createdKey.servers?.[0] ?? createdKey.views?.[0];
-  const slug = mcpPath ?? 'SLUG';
+  const knownPath = createdKey.servers?.[0] ?? createdKey.views?.[0];
+  const mcpPath = knownPath ?? 'SLUG';
   const client = isManaging
     ? { name: 'toolhost', url: management_url }
-    : { name: slug.replace('/', '-'), url: `${base_url}/mcp/${slug}` };
+    : { name: mcpPath.replace('/', '-'), url: `${base_url}/mcp/${mcpPath}` };
   const curl = `curl -s ${base_url}/api/v1/servers -H 'Authorization: Bearer ${createdKey.key}'`;
   return (
     <Stack gap="sm">
       <ShownOnce code={createdKey.key} label="API key" />
-      <Text size="sm">With an agent{isManaging || mcpPath ? '' : ' (replace SLUG with the server slug)'}:</Text>
+      <Text size="sm">With an agent{isManaging || knownPath ? '' : ' (replace SLUG with the server slug)'}:</Text>
       <CodeBlock code={getClaudeCodeCommand({ ...client, token: createdKey.key })} label="command for Claude Code" />
       {isManaging && (
         <>

@@ -9,7 +9,7 @@ import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createReadThroughCache, type Freshness } from './changes/cache.ts';
 import type { Db } from './db.ts';
 import { toChunks } from './delete-in-steps.ts';
-import { isInWorkspace, isOlderThan, type Page, toPage } from './page.ts';
+import { isInWorkspace, isOlderThan, type Page, toPage, toSqlList } from './page.ts';
 import type { Tables } from './schema.ts';
 import { matchesKey } from './search.ts';
 
@@ -112,7 +112,7 @@ export async function findKeysById(db: Db, workspaceId: string, ids: readonly st
     .selectFrom('api_keys')
     .selectAll()
     .where(isInWorkspace(workspaceId))
-    .where('id', 'in', [...ids, ''])
+    .where('id', 'in', toSqlList(ids))
     .execute();
   return rows.map(toApiKey);
 }
@@ -159,7 +159,7 @@ export async function markKeysRevoked(
     .updateTable('api_keys')
     .set({ revoked_at: revokedAt })
     .where(isInWorkspace(workspaceId))
-    .where('id', 'in', [...ids, ''])
+    .where('id', 'in', toSqlList(ids))
     .where('revoked_at', 'is', null)
     .execute();
 }
@@ -187,7 +187,7 @@ export async function updateKeyLimits(
     .updateTable('api_keys')
     .set({ limits: limits ? JSON.stringify(limits) : null })
     .where(isInWorkspace(workspaceId))
-    .where('id', 'in', [...ids, ''])
+    .where('id', 'in', toSqlList(ids))
     .execute();
 }
 

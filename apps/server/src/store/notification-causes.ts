@@ -58,8 +58,9 @@ export async function findNewestCalls(
 type NamedKey = { id: string; name: string };
 
 /**
- * Selects active keys without a notification that has this `dedupe`. Keys with a notification would use up the limit,
- * and hide the others for as long as they exist.
+ * Selects active keys without a notification that has this `dedupe`, as `createOneTimeNotification` formats it, which
+ * ends with a space if there is no variant. Keys with a notification would use up the limit, and hide the others for as
+ * long as they exist.
  */
 function selectUnnotifiedKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
   const query = db.selectFrom('api_keys').where('workspace_id', '=', workspaceId).where('revoked_at', 'is', null);

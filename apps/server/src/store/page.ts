@@ -41,6 +41,9 @@ export function isInWorkspace(workspaceId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`workspace_id || '' = ${workspaceId}`;
 }
 
+/** Returns the operand of `in`, which cannot be empty in SQL. No id, slug, or role is an empty text. */
+export const toSqlList = (texts: readonly string[]): string[] => [...texts, ''];
+
 /** Creates a page from rows that were read with one more than the limit, which only shows that there is a next page. */
 export function toPage<Row>(
   rows: Row[],

@@ -1,7 +1,7 @@
 import { yieldBetweenRows } from '@toolhost/errors/yield-to-event-loop';
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Db } from './db.ts';
-import { isInWorkspace } from './page.ts';
+import { isInWorkspace, toSqlList } from './page.ts';
 
 /** Returns the condition that a column contains a text, ignoring the case of Latin letters. */
 function contains(column: string, text: string): RawBuilder<SqlBool> {
@@ -124,7 +124,7 @@ const hasTool = (word: string) => sql<SqlBool>`tool_names like ${`%${escapeLike(
 function selectActiveServers(db: Db, workspaceId: string, { slugs }: SearchTerms) {
   const query = db.selectFrom('servers').where('deleted_at', 'is', null);
   return slugs
-    ? query.where('slug', 'in', [...slugs, '']).where(isInWorkspace(workspaceId))
+    ? query.where('slug', 'in', toSqlList(slugs)).where(isInWorkspace(workspaceId))
     : query.where('workspace_id', '=', workspaceId);
 }
 

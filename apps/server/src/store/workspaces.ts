@@ -173,7 +173,7 @@ async function countRows(db: Db, source: RawBuilder<unknown>): Promise<number> {
  */
 export type QuotaPeriod = { kind: string; ref: string; span: 'minute' | 'day'; startsAt: number };
 
-/** Calls that a process requests from a quota. */
+/** Calls, or other counted units, that a process requests from a quota. */
 export type QuotaRequest = QuotaPeriod & { quota: number; calls: number };
 /** Number of calls granted, and the total that all processes have taken, including these. */
 export type QuotaGrant = { granted: number; taken: number };

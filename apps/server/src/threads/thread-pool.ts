@@ -159,7 +159,7 @@ export class ThreadPool {
     }
   }
 
-  /** Returns true if a thread may be started. Ending threads do not count, up to the number of working threads. */
+  /** Returns true if a thread may be started. Up to `maxThreads` ending threads do not count. */
   #canStartThread(): boolean {
     const { threads: maxThreads } = this.#options;
     return this.#threads.size - this.getStates().ending < maxThreads && this.#threads.size < 2 * maxThreads;

@@ -65,7 +65,7 @@ export function mapToolsByOperation(tools: readonly ConfigTool[]): Generated['to
   );
 }
 
-/** Parses a stored `Generated`. Returns an empty one without a text. @throws AppError unavailable */
+/** Parses a stored `Generated`. Returns an empty one if none is stored. @throws AppError unavailable */
 export function readGenerated(text: string | undefined): Generated {
   if (text === undefined) return { server: {}, tools: {} };
   try {

@@ -77,7 +77,11 @@ function addInput(rawInput: ApiInput, result: InputArguments, context: BuildCont
     report.skipIfRequired(`the cookie ${quoteShort(input.name)}`, input.required);
     return;
   }
-  if (input.location === 'header' && !isSendable(input, result, context)) return;
+  if (input.location === 'header') {
+    const foldedName = foldHeaderName(input.name);
+    if (foldedName === 'accept') addAcceptHeader(input, result, context);
+    if (foldedName === 'accept' || !claimHeader(input, foldedName, context)) return;
+  }
   if (input.style === 'tab' || input.style === 'exploded') {
     const problem =
       input.style === 'tab' ? 'values separated by tabs' : `an exploded list or object in a ${input.location}`;
@@ -111,24 +115,22 @@ export function isListedCredential(name: string, { headers, query, listedParamet
   return listedParameters.has(name.toLowerCase()) || isReadAs(name, query) || headers.has(foldHeaderName(name));
 }
 
+/** Adds an argument for the response type if the API offers several, or a static header if it offers only one. */
+function addAcceptHeader(input: ApiInput, result: InputArguments, context: BuildContext): void {
+  const { schema } = context.builder.flat(input.schema);
+  const choices = toTexts(schema.enum).filter(isMediaType);
+  const onlyType = getOnlyValue(schema) ?? (input.required ? toText(schema.default) : '');
+  if (choices.length > 1) result.arguments.push(createAcceptArgument(input, choices, context));
+  else if (isMediaType(onlyType)) result.headers.push(['Accept', onlyType]);
+}
+
 /**
- * Returns false for headers that Toolhost sets: headers of the body, of the response, and of HTTP itself (OpenAPI 3.1,
- * 4.8.12). For an Accept header, adds the argument or the constant instead.
+ * Claims the name of a header. Returns true if it becomes an argument or a constant, and false if its name was claimed
+ * before or Toolhost sets it, as it does for the body's headers and those of HTTP itself (OpenAPI 3.1, 4.8.12).
  */
-function isSendable(input: ApiInput, result: InputArguments, context: BuildContext): boolean {
-  const { report, builder, seenHeaders } = context;
-  const foldedName = foldHeaderName(input.name);
-  if (foldedName === 'accept' || foldedName === 'content-type') {
-    const { schema } = builder.flat(input.schema);
-    const choices = foldedName === 'accept' ? toTexts(schema.enum).filter(isMediaType) : [];
-    if (choices.length > 1) {
-      result.arguments.push(createAcceptArgument(input, choices, context));
-      return false;
-    }
-    const fixedType = getOnlyValue(schema) ?? (input.required ? toText(schema.default) : '');
-    if (foldedName === 'accept' && isMediaType(fixedType)) result.headers.push(['Accept', fixedType]);
-    return false;
-  }
+function claimHeader(input: ApiInput, foldedName: string, context: BuildContext): boolean {
+  const { report, seenHeaders } = context;
+  if (foldedName === 'content-type') return false;
   if (seenHeaders.has(foldedName)) {
     report.repairs.add(`the header ${quoteShort(input.name)} is described twice`);
     return false;
@@ -185,7 +187,8 @@ function createArgument(input: ApiInput, { builder, names }: BuildContext): Argu
   const schema = builder.build(input.schema);
   const inputText = toPlainText(input.description, maxFieldText);
   const schemaText = typeof schema.description === 'string' ? schema.description : '';
-  const extra = /^(?:Values|Default|Example): /.exec(schemaText)
+  // Only the end of the schema's text, which describes values, is added to the input's own text.
+  const valueText = /^(?:Values|Default|Example): /.test(schemaText)
     ? schemaText
     : (/(?:Values|Default|Example): .*$/.exec(schemaText)?.[0] ?? '');
   const text =
@@ -193,7 +196,7 @@ function createArgument(input: ApiInput, { builder, names }: BuildContext): Argu
       ? schemaText
       : joinSentences([
           inputText,
-          /default/i.test(inputText) ? extra.replace(/ ?(?:Default|Example): .*$/, '') : extra,
+          /default/i.test(inputText) ? valueText.replace(/ ?(?:Default|Example): .*$/, '') : valueText,
         ]);
   const { description: _, type, ...otherKeywords } = schema;
   const isObject = canBeObject(schema);

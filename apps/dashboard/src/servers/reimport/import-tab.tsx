@@ -40,8 +40,8 @@ export function ImportTab() {
 
 /** Source of the description, result of the last check, and the daily check setting. */
 function DescriptionSource({ url }: { url: string }) {
-  const { slug, imported = { watch: 'never' } } = useCurrentServer().server;
-  const { error, changed, counts, checked_at, watch: watched } = imported;
+  const { slug, imported: lastCheck = { watch: 'never' } } = useCurrentServer().server;
+  const { error, changed, counts, checked_at, watch: watched } = lastCheck;
   const canEdit = useCanEdit();
   const refresh = [queryKeys.servers];
   const watch = useAction({
@@ -109,17 +109,17 @@ type SavedVersions = { version: number; previous: number };
 function ReimportFlow({ url }: { url: string | undefined }) {
   const { slug, version } = useCurrentServer().server;
   const [readResult, setReadResult] = useState<{ source: Source; plan: ReimportPlan; readAt: number }>();
-  const [stored, setStored] = useState<SavedVersions>();
+  const [saved, setSaved] = useState<SavedVersions>();
   const readAction = useAction({
     run: (source: Source) => api('reimportApi', { slug, ...source, mode: 'plan', offered: 'all' }),
     onSuccess: (plan, source) => {
       setReadResult({ plan, source, readAt: performance.now() });
-      setStored(undefined);
+      setSaved(undefined);
     },
   });
   return (
     <>
-      {stored && <SavedNote stored={stored} onUndone={() => setStored(undefined)} />}
+      {saved && <SavedNote saved={saved} onUndone={() => setSaved(undefined)} />}
       <SourceForm
         title="Reimport"
         text="Reads the description again. Your edits are kept; all other fields are updated from the description. You can review the changes before anything is saved."
@@ -134,9 +134,9 @@ function ReimportFlow({ url }: { url: string | undefined }) {
           plan={readResult.plan}
           source={readResult.source}
           version={version}
-          onStored={(next) => {
+          onSaved={(next) => {
             setReadResult(undefined);
-            setStored({ version: next, previous: version });
+            setSaved({ version: next, previous: version });
           }}
         />
       )}
@@ -144,8 +144,8 @@ function ReimportFlow({ url }: { url: string | undefined }) {
   );
 }
 
-/** Shows which version was stored, with a button to undo it. */
-function SavedNote({ stored: { version, previous }, onUndone }: { stored: SavedVersions; onUndone: () => void }) {
+/** Shows which version was saved, with a button to undo it. */
+function SavedNote({ saved: { version, previous }, onUndone }: { saved: SavedVersions; onUndone: () => void }) {
   const { slug } = useCurrentServer().server;
   const undo = useAction({
     run: () => api('restoreVersion', { slug, version: previous }, { version }),

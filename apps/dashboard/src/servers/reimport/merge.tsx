@@ -15,7 +15,7 @@ import { type Answers, QuestionsForm, removeEmptyAnswers } from '../import/quest
 import type { Source } from '../import/source-form.tsx';
 import { Changes, Conflicts, NewOperations, RemovedTools } from './changes.tsx';
 
-type Props = { plan: ReimportPlan; source: Source; version: number; onStored: (version: number) => void };
+type Props = { plan: ReimportPlan; source: Source; version: number; onSaved: (version: number) => void };
 
 /**
  * Choices of the user: conflicts resolved in favor of the description, operations to add, and answers. They are for one
@@ -26,7 +26,7 @@ type ReimportChoices = { take: string[]; add: string[]; answers: Answers; expect
 const followedLabels = { before: 'Current', after: 'New' };
 
 /** Shows what a reimport would change, and the choices to make. */
-export function Merge({ plan, source, version, onStored }: Props) {
+export function Merge({ plan, source, version, onSaved }: Props) {
   const [acceptedKeys, setAcceptedKeys] = useState<ReadonlySet<string>>(new Set());
   const [added, setAdded] = useState<ReadonlySet<string>>(new Set());
   const [answers, setAnswers] = useState<Answers>({});
@@ -85,7 +85,7 @@ export function Merge({ plan, source, version, onStored }: Props) {
       <Review
         request={{ slug: plan.slug, ...source, expected_document: plan.document_hash }}
         choices={choices}
-        onStored={onStored}
+        onSaved={onSaved}
       />
     </>
   );
@@ -94,18 +94,18 @@ export function Merge({ plan, source, version, onStored }: Props) {
 type ReviewProps = {
   request: Source & { slug: string; expected_document: string };
   choices: ReimportChoices;
-  onStored: (version: number) => void;
+  onSaved: (version: number) => void;
 };
 
 /** Preview of the version that these choices would store. */
-function Review({ request, choices, onStored }: ReviewProps) {
+function Review({ request, choices, onSaved }: ReviewProps) {
   const review = useAction({
     run: (input: ReimportChoices) => api('reimportApi', { ...request, ...input, mode: 'plan', offered: 'new' }),
   });
   const apply = useAction({
     run: (input: ReimportChoices) => api('reimportApi', { ...request, ...input, mode: 'apply', offered: 'new' }),
     refresh: [queryKeys.servers],
-    onSuccess: ({ changed_server: changed }) => changed && onStored(changed.server.version),
+    onSuccess: ({ changed_server: changed }) => changed && onSaved(changed.server.version),
   });
   const reviewed = review.data && isEqual(review.variables, choices) ? review.data : undefined;
   return (

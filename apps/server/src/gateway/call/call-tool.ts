@@ -118,13 +118,14 @@ async function executeCall(call: Call, deps: CallToolDeps): Promise<ToolResult> 
   const isLarge = toolCall.bytesIn > minThreadBytes;
   const checkLargeArguments = (longArgs: Arguments) => checkOnThread(deps.threads, tool, longArgs, toJobContext(call));
   const argsOrPromise = prepareArguments(tool, toolCall.args, checkLargeArguments, isLarge);
-  let args = argsOrPromise instanceof Promise ? await argsOrPromise : argsOrPromise;
-  call.args = args;
+  const checkedArgs = argsOrPromise instanceof Promise ? await argsOrPromise : argsOrPromise;
+  call.args = checkedArgs;
   // Arguments that are valid without coercion are all sent.
-  if (argsOrPromise instanceof Promise) call.omissionLines = formatOmittedArguments(toolCall.args, args);
+  if (argsOrPromise instanceof Promise) call.omissionLines = formatOmittedArguments(toolCall.args, checkedArgs);
   if (isLarge) await yieldToEventLoop();
   if (tool.clientCredentials.length > 0) call.serviceTokens = await getServiceTokens(call, deps.clientTokens);
-  if (tool.fileArguments.length > 0) args = await resolveFileArguments(call, args, deps);
+  const args = tool.fileArguments.length > 0 ? await resolveFileArguments(call, checkedArgs, deps) : checkedArgs;
+  call.args = args;
   if (toolCall.authorization.isStale()) await recheckAccess(toolCall, server);
 
   const request = createRequest(call, args);

@@ -114,8 +114,9 @@ export async function retryWithRenewedToken(
   deps: SendDeps,
 ): Promise<UpstreamResponse> {
   const { login } = call.caller;
-  if (login?.onAccepted) {
-    // The token was renewed for this call, so another new one would be refused too.
+  const isNewToken = login?.onAccepted !== undefined;
+  if (isNewToken) {
+    // The token was renewed after the previous refusal, so another new one would be refused too.
     await login.discardToken(login.token);
     return refusedResponse;
   }

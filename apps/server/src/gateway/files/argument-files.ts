@@ -18,20 +18,12 @@ const unknownFileMessage =
 type ReadFile = (id: string, name: string) => Promise<UploadedFile>;
 
 /** A call whose arguments may refer to files. */
-type CallWithFileArguments = FileOwner & {
-  tool: { fileArguments: readonly string[] };
-  args: Arguments | undefined;
-};
+type CallWithFileArguments = FileOwner & { tool: { fileArguments: readonly string[] } };
 
-/** Replaces file URLs in the arguments of a call with the caller's files. @throws ToolFailure invalid_arguments */
-export async function resolveFileArguments(
-  call: CallWithFileArguments,
-  args: Arguments,
-  deps: FileDeps,
-): Promise<Arguments> {
+/** Returns the arguments of a call with the caller's files in place of their URLs. @throws ToolFailure invalid_arguments */
+export function resolveFileArguments(call: CallWithFileArguments, args: Arguments, deps: FileDeps): Promise<Arguments> {
   const { findId } = deps.fileUrls;
-  call.args = await replaceFileUrls(call.tool.fileArguments, args, findId, createCallerFileReader(call, deps));
-  return call.args;
+  return replaceFileUrls(call.tool.fileArguments, args, findId, createCallerFileReader(call, deps));
 }
 
 /**

@@ -118,7 +118,7 @@ export type ServerDefinition = {
   slug: string;
   version: number;
   config: ServerConfig;
-  captureUntil?: number;
+  captureUntil?: number | undefined;
   /** See `HostedServer`. Empty if it is not needed for comparison. */
   source?: string;
 };

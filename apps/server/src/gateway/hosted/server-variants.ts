@@ -33,9 +33,8 @@ async function compileVariant(
   return servers.getVariant(baseServer, key, () => {
     const config = olderVersion?.config ?? baseServer.config;
     const variantConfig = mode === undefined ? config : withToolMode(config, view, mode);
-    const { captureUntil, ...server } = baseServer;
-    const capturing = captureUntil !== undefined && { captureUntil };
-    const definition = { ...server, version: 0, config: variantConfig, ...capturing };
+    // Only `serverInfo` contains the version, and no client connects to a variant.
+    const definition = { ...baseServer, version: 0, config: variantConfig };
     return compileServer(definition, baseServer.secrets, baseServer.limits, baseServer.userAgent);
   });
 }

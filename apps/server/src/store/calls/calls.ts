@@ -1,7 +1,7 @@
 import type { Outcome } from '@toolhost/errors/errors';
 import type { SelectQueryBuilder } from 'kysely';
 import type { Db } from '../db.ts';
-import { type Cursor, encodeCursor, isOlderThan, type Page, toPage } from '../page.ts';
+import { type Cursor, encodeCursor, isOlderThan, type Page, toPage, toSqlList } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import { type CallRecord, recordColumns } from './call-writer.ts';
 
@@ -84,7 +84,7 @@ function applyFilter(
 ) {
   let query = searched;
   if (slug !== undefined) query = query.where('slug', '=', slug);
-  if (slugs) query = query.where('slug', 'in', [...slugs, '']);
+  if (slugs) query = query.where('slug', 'in', toSqlList(slugs));
   if (view !== undefined) query = query.where('view', '=', view);
   if (tool !== undefined) query = query.where('tool', '=', tool);
   if (outcome === 'failed') query = query.where('outcome', '<>', 'ok');

@@ -35,7 +35,7 @@ export const shortenableFields = [
 ] as const;
 export type ShortenedField = (typeof shortenableFields)[number];
 
-/** Fields of a response before its `response_transform`. */
+/** Statistics of a response before its `response_transform`. `answer` is the name in stored captures. */
 export type MeasuredResponse = { transform: string; answer: FieldStats };
 
 export type CapturedResponse = {
@@ -83,8 +83,7 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
     .values(values)
     .onConflict((c) => c.column('call_id').doNothing())
     .execute();
-  // Deletes more than were added, so that captures stored without this limit shrink. The remaining ones expire within a
-  // day.
+  // Deletes more than were added, so that too many captures become fewer. The remaining ones expire within a day.
   const limit = rows.length + capturesPerDelete;
   for (const id of new Set(rows.map(({ serverId }) => serverId)))
     await trimCaptures(db, { column: 'server_id', id, maxCaptures: maxCapturesPerServer }, limit);

@@ -14,7 +14,7 @@ const sumOfErrors = sql<number>`cast(sum(errors) as bigint)`;
 function selectUsage(db: Db, { workspaceId, from, until, slugs }: UsageScope) {
   const query = db.selectFrom('usage_counts').where('workspace_id', '=', workspaceId);
   const inPeriod = query.where('at', '>=', from).where('at', '<', until);
-  // No server has the slug -, which makes an empty list valid SQL.
+  // Like `toSqlList`, but the slug is empty in the counts of the whole workspace. No server has the slug -.
   return slugs ? inPeriod.where('slug', 'in', [...slugs, '-']) : inPeriod;
 }
 

@@ -2,7 +2,7 @@ import { getTenantId } from '@toolhost/credentials/ids';
 import { type Insertable, type Selectable, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { maxRowsPerStatement } from '../delete-in-steps.ts';
-import { isInWorkspace, isOlderThan, type Page, toPage } from '../page.ts';
+import { isInWorkspace, isOlderThan, type Page, toPage, toSqlList } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import { getQuotaPeriod, takeFromQuotas } from '../workspaces.ts';
 
@@ -120,14 +120,14 @@ export type ListedGrant = Pick<Grant, (typeof listedColumns)[number]> & {
 };
 
 /**
- * Condition that the server of a grant was deleted. It reads two indexes, because the row of a server is long. The
- * management server has no row.
+ * Condition that the server of a grant was deleted: it has a row, unlike the management server, but no active server has
+ * its slug. It reads two indexes, because the row of a server is long.
  */
 const isServerDeleted = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
   and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
     and servers.slug = grants.slug and servers.deleted_at is null))`;
 
-/** Condition that the server of a grant was deleted and cannot be restored. */
+/** Condition that the server of a grant was purged: only purged servers, which cannot be restored, have no summary. */
 export const isServerPurged = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
   and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
     and servers.slug = grants.slug and servers.summary is not null))`;
@@ -144,7 +144,7 @@ export async function findGrants(
   const isDeletedColumn = sql<number>`case when ${isServerDeleted} then 1 else 0 end`.as('is_of_deleted');
   let query = db.selectFrom('grants').select([...listedColumns, isDeletedColumn]);
   query = ids
-    ? query.where('id', 'in', [...ids, '']).where(isInWorkspace(workspaceId))
+    ? query.where('id', 'in', toSqlList(ids)).where(isInWorkspace(workspaceId))
     : query.where('workspace_id', '=', workspaceId);
   if (slug !== undefined) query = query.where('slug', '=', slug);
   const rows = await query
@@ -171,7 +171,7 @@ async function findServerGrantIds(
     .selectFrom('grants')
     .select('id')
     .where('workspace_id', '=', workspaceId)
-    .where('slug', 'in', [...slugs, '']);
+    .where('slug', 'in', toSqlList(slugs));
   if (page.after) query = query.where(sql<SqlBool>`(${at}, id) < (${page.after.at}, ${page.after.id})`);
   const rows = await query
     .orderBy(at, 'desc')
@@ -472,6 +472,7 @@ export async function reserveLoginBytes(
   const toRequest = (ref: string, quota: number) => ({
     ...getQuotaPeriod('loginBytes', ref, 'minute', now),
     quota,
+    // This quota counts bytes, not calls.
     calls: bytes,
   });
   const uses = await takeFromQuotas(db, [

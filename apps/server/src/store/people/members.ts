@@ -2,7 +2,7 @@ import type { Role } from '@toolhost/credentials/credential';
 import { type Selectable, sql } from 'kysely';
 import { isPostgres } from '../changes/follow-changes.ts';
 import type { Db } from '../db.ts';
-import { type Cursor, isInWorkspace, isNewerThan, type Page, toPageWithCursor } from '../page.ts';
+import { type Cursor, isInWorkspace, isNewerThan, type Page, toPageWithCursor, toSqlList } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import { deleteMemberSessions } from './sessions.ts';
 
@@ -62,7 +62,7 @@ export async function filterMembers(db: Db, workspaceId: string, ids: readonly s
     .selectFrom('members')
     .select('user_id')
     .where(isInWorkspace(workspaceId))
-    .where('user_id', 'in', [...ids, ''])
+    .where('user_id', 'in', toSqlList(ids))
     .execute();
   return new Set(rows.map((row) => row.user_id));
 }

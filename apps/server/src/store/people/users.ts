@@ -2,6 +2,7 @@ import { type Role, roles } from '@toolhost/credentials/credential';
 import { getPersonTenantId, tenantIdLength } from '@toolhost/credentials/ids';
 import { sql } from 'kysely';
 import type { Db } from '../db.ts';
+import { toSqlList } from '../page.ts';
 
 /** Person as known to the identity provider. `issuer` and `subject` together are the identity. */
 export type User = { id: string; issuer: string; subject: string; email: string | null; name: string | null };
@@ -45,10 +46,7 @@ export async function joinWorkspace(db: Db, member: Parameters<typeof saveMember
     .insertInto('members')
     .values({ workspace_id: workspaceId, user_id: userId, role, created_at: at })
     .onConflict((c) =>
-      c
-        .columns(['workspace_id', 'user_id'])
-        .doUpdateSet({ role })
-        .where('members.role', 'in', [...lowerRoles, '']),
+      c.columns(['workspace_id', 'user_id']).doUpdateSet({ role }).where('members.role', 'in', toSqlList(lowerRoles)),
     )
     .execute();
 }

@@ -2,6 +2,7 @@ import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely';
 import { isPostgres } from '../changes/follow-changes.ts';
 import type { Db } from '../db.ts';
 import { transact } from '../engine/watched-dialect.ts';
+import { toSqlList } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import {
   contexts,
@@ -134,7 +135,7 @@ export async function findUnreadableSecrets(
     .innerJoin('servers', 'servers.id', 'secrets.server_id')
     .select(['servers.slug as slug', 'secrets.name as name', 'secrets.workspace_id as workspaceId'])
     .select(['secrets.server_id as serverId', keyId.as('keyId')])
-    .where(keyId, 'not in', [...keyIds, ''])
+    .where(keyId, 'not in', toSqlList(keyIds))
     .orderBy('secrets.server_id')
     .orderBy('secrets.name')
     .limit(limit)

@@ -7,7 +7,7 @@ import { type Access, getAccess, isOpen } from '@toolhost/tool-config/server-wid
 import { getEnabledTools } from '@toolhost/tool-config/tool';
 import { type Selectable, sql, type Updateable } from 'kysely';
 import type { Db } from '../db.ts';
-import { type Cursor, isInWorkspace, isOlderThan, type Page, toPage } from '../page.ts';
+import { type Cursor, isInWorkspace, isOlderThan, type Page, toPage, toSqlList } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import { matchesServer, toSearchableNames } from '../search.ts';
 import { getImportBytes } from './imports.ts';
@@ -410,7 +410,7 @@ function selectServerPage(
   const { words = [], sort } = page;
   let query = db.selectFrom('servers').where('deleted_at', 'is', null);
   query = slugs
-    ? query.where('slug', 'in', [...slugs, '']).where(isInWorkspace(workspaceId))
+    ? query.where('slug', 'in', toSqlList(slugs)).where(isInWorkspace(workspaceId))
     : query.where('workspace_id', '=', workspaceId);
   for (const word of words) query = query.where(matchesServer(word));
   if (sort !== undefined) {

@@ -86,7 +86,7 @@ function formatFiles({ content }: ToolCallResult): string {
   return files.map(formatFile).join(' and ');
 }
 
-/** Returns the value of the first JSON block. Header lines may precede it. */
+/** Returns the value of the first JSON block. Blocks before it may hold other text, such as headers. */
 function getJson({ content }: ToolCallResult): unknown {
   for (const block of content) {
     try {
