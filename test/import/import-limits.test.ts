@@ -91,9 +91,10 @@ describe('import limits', () => {
       isolated.rest('POST', '/import', { key: keys[index] as string, body: { url } });
     const slow = `${upstream.url}/slow.json`;
     const quick = `${upstream.url}/quick.json`;
+    // There are 8 slots, of which a workspace may take 2 (maxConcurrentImports).
     const pending = [0, 1, 2].flatMap((index) => [startImport(index, slow), startImport(index, slow)]);
     await upstream.waitForRequest(6);
-    assert.equal((await startImport(3, quick)).status, 200, 'three workspaces leave a slot for the fourth');
+    assert.equal((await startImport(3, quick)).status, 200, 'three workspaces leave two slots');
     pending.push(startImport(3, slow), startImport(4, slow));
     await upstream.waitForRequest(8);
     assert.equal((await startImport(5, quick)).status, 429, 'an import that has just started is not evicted');

@@ -5,7 +5,7 @@ import { newWorkspaceId } from '@toolhost/credentials/ids';
 import { getLookupLimits } from '@toolhost/safe-http/lookups';
 import { eventually } from '../support/eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { buildToolAt as configuredTool } from '../support/upstream-configs.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 import { createNameServers, type NameServers } from '../support/upstreams/name-servers.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -43,7 +43,7 @@ describe('DNS lookups', () => {
     { workspace = slug, ...more }: Json = {},
   ) => {
     const key = await toolhost.createKey({ workspace: String(workspace), scopes: ['manage', 'call'] });
-    const tools = urls.map((url, n) => configuredTool(url, { name: `get_${n}`, timeout_ms: 5000 }));
+    const tools = urls.map((url, n) => buildToolAt(url, { name: `get_${n}`, timeout_ms: 5000 }));
     const body = { name: slug, slug, tools, ...more };
     const { status, text } = await toolhost.rest('POST', '/servers', { key, body });
     assert.equal(status, 201, text);
@@ -76,7 +76,7 @@ describe('DNS lookups', () => {
     await assertServed(toolhost);
   });
 
-  it('[find A8] of several workspaces of one creator count against the limit of one', async () => {
+  it('[find A8] of several workspaces of one creator share the limit of one workspace', async () => {
     const toolhost = await startToolhost(options());
     stop = toolhost.stop;
     const slugs = ['one', 'two', 'three'];
@@ -92,7 +92,7 @@ describe('DNS lookups', () => {
     assert.equal(names.requestedNames.length, dnsLimits.perTenant);
   });
 
-  it('[find A3] for client metadata documents of one unverified caller do not delay another one', async () => {
+  it('[find A3] for client metadata documents of two networks do not delay an unverified caller from a third network', async () => {
     const toolhost = await startToolhost({ ...options(), env: { ...options().env, TRUSTED_PROXIES: '1' } });
     stop = toolhost.stop;
     await createCallingServer(toolhost, 'neighbour', [`http://good.example:${upstream.port}/thing`]);
@@ -104,6 +104,7 @@ describe('DNS lookups', () => {
       const query = new URLSearchParams({ client_id: `https://${host}/client.json`, response_type: 'code' });
       return fetch(`${toolhost.url}/mcp/logs-in/authorize?${query}`, { headers: { 'x-forwarded-for': from } });
     };
+    // The two IPv6 addresses are in one network.
     const attackerPages = ['203.0.113.1', '2001:db8::1', '2001:db8::2'].flatMap((from) =>
       Array.from({ length: 10 }, (_, n) => authorize(`c${n}.${from.replaceAll(/\W+/g, '-')}.silent.example`, from)),
     );

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { nearExpiryMs, startLoginWorld } from '../support/oauth/login-world.ts';
 import { callGet } from '../support/tool-calls.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
@@ -54,7 +54,7 @@ describe('login metrics', async () => {
     await world.returnFromProvider(client.authorization());
     assert.deepEqual(await getLoginEvents(), [2, 1, 1, 0, 0]);
     world.provider.onToken();
-    world.advanceClock(3582_000);
+    world.advanceClock(nearExpiryMs);
     await world.callTool(slug, access_token);
     assert.deepEqual(await getLoginEvents(), [2, 1, 1, 1, 0]);
     assert.ok((await scrapeMetrics(world.toolhost.url)).value('toolhost_cache_misses_total', { cache: 'logins' }) >= 1);

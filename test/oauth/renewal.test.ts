@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, beforeEach, describe, it } from 'node:test';
-import { createTool, startLoginWorld } from '../support/oauth/login-world.ts';
+import { createTool, nearExpiryMs, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, expectTokens } from '../support/oauth/oauth-client.ts';
 import type { Json, Reply, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 const secondMs = 1000;
-/** The provider's tokens last an hour. The service renews them shortly before they expire. */
-const nearExpiryMs = 3582 * secondMs;
 
 describe('renewal of the provider’s tokens', async () => {
   let token: string;

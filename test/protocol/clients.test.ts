@@ -169,10 +169,9 @@ describe('real clients', { concurrency: 2 }, async () => {
         const overridden = await client.callTool('read_item', { item: 'another' });
         assert.equal(overridden.isError, true);
         assert.match(getText(overridden.content), /item: is fixed in this view/);
-        await assert.rejects(async () => {
-          const { isError } = await client.callTool('read_missing', { item: 'x' });
-          assert.notEqual(isError, true);
-        });
+        // Some clients throw when a tool is missing, and others return a result with isError.
+        const missing = await client.callTool('read_missing', { item: 'x' }).catch(() => ({ isError: true }));
+        assert.equal(missing.isError, true);
       });
     });
 

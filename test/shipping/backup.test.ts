@@ -16,10 +16,7 @@ import { buildServerAt } from '../support/upstream-configs.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const otherKey = 'Zx0pVdvl5R7mDnq3PaY1uH8kTjW2sOeC4bQfGi6XyNo=';
-/**
- * Minimum number of servers to create. Their rows exceed the default limit of a command: the backup covers a whole
- * service.
- */
+/** Minimum number of servers to create: more than a list operation returns by default (50). */
 const minCreatedServers = 60;
 
 describe('backup and restore', () => {
@@ -155,8 +152,9 @@ describe('backup and restore', () => {
     await world.stop(running);
     const file = await world.backUp(env);
     const verify = async (path: string, key: string) => {
-      const env = { DATA_DIR: world.folder, ...(key && { MASTER_KEY: key }) };
-      const { code, stdout, stderr } = await runToolhostCommand(['verify', path, '--json'], { env });
+      const { code, stdout, stderr } = await runToolhostCommand(['verify', path, '--json'], {
+        env: { DATA_DIR: world.folder, ...(key && { MASTER_KEY: key }) },
+      });
       assert.equal(stderr, '');
       return { code, ...(JSON.parse(stdout) as BackupReport) };
     };

@@ -5,7 +5,7 @@ import { isFocused, maxTabStops, pressKeyOn, tabTo, typeInto } from '../../suppo
 import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
-/** Returns the focused element if neither it nor its surroundings look different with the focus. */
+/** Returns the focused element's HTML if its focus is invisible, '' if it is visible, and 'nothing' without a focus. */
 const findInvisibleFocus = `(() => {
   const element = document.activeElement;
   if (!element || element === document.body) return 'nothing';
@@ -23,7 +23,7 @@ const findInvisibleFocus = `(() => {
   return focused === plain ? element.outerHTML.slice(0, 300) : '';
 })()`;
 
-/** Returns the focused element if the save bar covers a part of it. */
+/** Returns the focused element's HTML if the save bar covers a part of it, '' if not, and 'nothing' without a focus. */
 const findFocusBehindSaveBar = `(() => {
   const element = document.activeElement;
   const bar = document.querySelector('.th-save-bar');

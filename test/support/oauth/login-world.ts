@@ -19,6 +19,9 @@ import {
   type Tokens,
 } from './oauth-client.ts';
 
+/** Age at which a token of the provider, which lasts an hour, has less than 20 s left, so that the service renews it. */
+export const nearExpiryMs = 3_582_000;
+
 /** The parameters of the redirect to the client. */
 export type LoginResult = Authorization & { params: URLSearchParams; code: string };
 

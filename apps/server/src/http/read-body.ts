@@ -20,7 +20,7 @@ export const rejectedDiscardLimits: DiscardLimits = { bytes: 1024 * 1024, chunks
 const createEndedError = () => new AppError('invalid', 'the request ended before its body was complete');
 
 /** Memory of a chunk in addition to its bytes, in bytes. */
-const chunkOverheadBytes = 256;
+export const chunkOverheadBytes = 256;
 /**
  * Size above which bodies that end simultaneously are processed one per event loop turn, because checking and parsing
  * each takes some milliseconds.
