@@ -8,7 +8,7 @@ import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 
-/** CPU budget, in units, of a large configuration on the event loop, which does not parse it. */
+/** CPU budget of a large configuration, in units. It is low because a thread parses the configuration. */
 const maxUnits = 0.25;
 
 describe('CPU budget of large invalid configurations', () => {
@@ -20,7 +20,7 @@ describe('CPU budget of large invalid configurations', () => {
 
   type Config = { tools: object[] };
   const unknown = makeObject(20_000, (n) => [`field${n}`, n]);
-  const [references, , toolConfig] = expensiveConfigs('https://api.example.com/nasty') as Config[];
+  const [references, , toolConfig] = expensiveConfigs('https://api.example.com/slow') as Config[];
   const configs = [references, toolConfig, { tools: [{ name: 'run' }], ...unknown }] as Config[];
 
   it('[find A1] rejects an invalid configuration within the CPU budget in every REST operation', async () => {
@@ -38,6 +38,7 @@ describe('CPU budget of large invalid configurations', () => {
       for (const [method, path, body] of requests) {
         const label = `${method} ${path} of configuration ${index}`;
         const reply = await toolhost.measure(label, maxUnits).rest(method, path, body);
+        // Checks and plans list the problems with status 200.
         assert.ok([200, 400].includes(reply.status), `${label}: ${reply.status} ${reply.text.slice(0, 300)}`);
       }
     }
@@ -108,7 +109,7 @@ describe('CPU budget of parameter names that receivers could confuse', () => {
     'arguments that views fix in JSON': { tools: makeTools(3, makeWireName, () => form), views },
   };
 
-  it('[find A1] checks each name once within the CPU budget, however many other names exist', async () => {
+  it('[find A1] checks each parameter name once within the CPU budget, however many other names exist', async () => {
     for (const [label, more] of Object.entries(configs)) {
       const config = { name: 'Names', slug: 'names', authentication: { type: 'Bearer' }, ...more };
       assert.equal(isLargerThan(config, maxParsedOnLoop), false, `${label} is small enough to parse on the event loop`);

@@ -10,6 +10,9 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
+/** CPU budget of operations that store a whole server, in units. It is lower because a thread writes the data. */
+const storeUnits = 0.7;
+
 describe('CPU budget of large servers', () => {
   const toolhost = useCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,megabytes=0,tools=0' });
 
@@ -23,8 +26,7 @@ describe('CPU budget of large servers', () => {
         assert.ok(status < 300, `${label}: ${status} ${text.slice(0, 300)}`);
         return response;
       };
-      /** The budget of operations that store the whole server is lower because a thread writes the data. */
-      const store = (method: string, path: string, body: () => Json) => request(method, path, body, 0.7);
+      const store = (method: string, path: string, body: () => Json) => request(method, path, body, storeUnits);
       const checked = await request('POST', '/check', buildLargeServer('large'));
       assert.deepEqual([checked.valid, checked.problems], [true, []]);
       let revision = 0;
@@ -103,10 +105,12 @@ describe('CPU budget of large servers', () => {
         const config = { name, slug: `server-${name}`, authentication, tools, views: makeViews(view) };
         const checked = await toolhost.measure(`check ${name}`).rest('POST', '/check', config);
         assert.deepEqual(checked.body.problems, [], name);
-        const created = await toolhost.measure(`create ${name}`, 0.7).rest('POST', '/servers', config);
+        const created = await toolhost.measure(`create ${name}`, storeUnits).rest('POST', '/servers', config);
         assert.equal(created.status, 201, created.text.slice(0, 300));
         const path = `/servers/server-${name}/tools/get_thing_7`;
-        const changed = await toolhost.measure(`change a tool ${name}`, 0.7).rest('PATCH', path, { title: 'Seven' });
+        const changed = await toolhost
+          .measure(`change a tool ${name}`, storeUnits)
+          .rest('PATCH', path, { title: 'Seven' });
         assert.equal(changed.status, 200, changed.text.slice(0, 300));
         for (const at of [0, 19]) {
           const list = await toolhost.measure(`list ${name}`).rpc(`server-${name}/view-${at}`, 'tools/list', {});
@@ -138,6 +142,7 @@ describe('CPU budget of large servers', () => {
         steps[0] ?? '',
       );
       const unknown = await getProblems('absent', { views: makeViews(absent) });
+      // The last entry counts the problems that are not listed.
       assert.equal(unknown.length, 21);
       assert.match(unknown[20] ?? '', /and 200\d\d more/);
     });

@@ -79,27 +79,28 @@ describe('CPU budget of long configurations', () => {
   });
 
   describe('variable interpolation', () => {
-    const makeConfig = (slug: string, placeholders: number, value: string, more: Json = {}) => ({
-      name: 'Filled',
+    const makeConfig = (slug: string, placeholdersPerTool: number, value: string, more: Json = {}) => ({
+      name: 'Interpolated',
       slug,
       variables: { V: { value }, W: { value } },
       tools: times(800, (n) => ({
         ...buildToolAt(`${toolhost.upstream.url}/thing`, {
           method: 'POST',
-          input_schema: { a: { type: 'string', value: '{{V}}{{W}}'.repeat(placeholders / 2) } },
+          input_schema: { a: { type: 'string', value: '{{V}}{{W}}'.repeat(placeholdersPerTool / 2) } },
         }),
         name: `tool_${n}`,
-        description: `Takes it. ${'It is long. '.repeat(placeholders > 100 ? 1 : 300)}`,
+        description: `Takes it. ${'It is long. '.repeat(placeholdersPerTool > 100 ? 1 : 300)}`,
       })),
       ...more,
     });
 
     it('[find A1] interpolates the maximum number of placeholders without secrets within the CPU budget', async () => {
       let serverCount = 0;
-      const create = () => makeConfig(`filled-${++serverCount}`, 62, 'vvvvv');
+      // The 800 tools have 49,600 placeholders; a configuration may have 50,000.
+      const create = () => makeConfig(`interpolated-${++serverCount}`, 62, 'vvvvv');
       const created = await toolhost.measure('create').rest('POST', '/servers', create);
       assert.equal(created.status, 201, created.text.slice(0, 300));
-      const slug = `filled-${serverCount}`;
+      const slug = `interpolated-${serverCount}`;
       for (const [method, path, body] of [
         ['GET', ''],
         ['PATCH', '', { name: 'Other' }],

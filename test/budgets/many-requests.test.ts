@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { before, describe, it } from 'node:test';
+import { maxBatchLength } from '@toolhost/mcp-protocol/legacy';
 import { maxPipelined } from '../../apps/server/src/edge/client-connections.ts';
 import { times } from '../support/long-values.ts';
 import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
@@ -58,12 +59,12 @@ describe('[find A2] CPU budget of batches', () => {
     await sendBatch('checked', 'patterns', () => ({ a: nonMatchingText }));
   });
 
-  it('rejects a batch of 100 calls of unknown tools within the CPU budget', async () => {
+  it('rejects a batch of 100 calls of misspelled tools within the CPU budget', async () => {
     await sendBatch('many', 'thing_*_of_a_lnog_nmae_x', () => ({}));
     await sendBatch('searched', 'call_tool', (i) => ({ name: `thing_${i}_of_a_lnog_nmae_x` }));
   });
 
-  it('runs a batch of 100 tool searches within the CPU budget', async () => {
+  it('runs batches of 100 tool searches and descriptions within the CPU budget', async () => {
     const words = 'list create update delete things kind long name words about '.repeat(9);
     await sendBatch('searched', 'search_tools', (i) => ({ query: `${i} ${words}`.slice(0, 500) }));
     await sendBatch('searched', 'search_tools', (i) => ({ tag: `tag ${i} 9` }));
@@ -84,7 +85,7 @@ describe('[find A2] CPU budget of batches', () => {
   it('stops a batch at the response size limit and returns an error for each message it did not process', async () => {
     const single = (await post([list(1)])).text.length;
     const { text, responses } = await post([...times(99, list), call(99)]);
-    assert.ok(text.length < 2 * 1024 * 1024 + 2 * single, `${text.length} characters`);
+    assert.ok(text.length < maxBatchLength + 2 * single, `${text.length} characters`);
     assert.equal(responses.length, 100);
     assert.ok(responses[0]?.result);
     assert.match(JSON.stringify(responses.at(-1)?.error), /not processed: .* send this message in its own request/);
@@ -105,7 +106,7 @@ describe('[find A3] CPU budget of pipelined requests', () => {
   before(async () => {
     const tools = [buildToolAt(`${toolhost.upstream.url}/run`, { method: 'POST' })];
     await toolhost.createServer({ slug: 'stored', tools });
-    await toolhost.createServer({ slug: 'brought', tools, authentication: { type: 'Bearer' } });
+    await toolhost.createServer({ slug: 'forwarding', tools, authentication: { type: 'Bearer' } });
   });
 
   /** Writes all requests in one chunk, within the CPU budget. Returns the response statuses when the connection closes. */
@@ -133,15 +134,16 @@ describe('[find A3] CPU budget of pipelined requests', () => {
     probes: () => get('/livez'),
     'the edge': () => 'GET / HTTP/1.1\r\nHost:a\r\n\r\n',
     'slugs that do not exist': () => get('/mcp/a'),
-    'messages with a made-up credential': () => post('/mcp/brought', message, 'Authorization:Bearer x\r\n'),
+    'messages with a made-up credential': () => post('/mcp/forwarding', message, 'Authorization:Bearer x\r\n'),
     'messages with a key': () => post('/mcp/stored', message, `Authorization:Bearer ${toolhost.key}\r\n`),
-    'login pages': () => get('/mcp/brought/authorize?client_id=x'),
+    'login pages': () => get('/mcp/forwarding/authorize?client_id=x'),
     'server lists': () => get('/api/v1/servers', `Authorization:Bearer ${toolhost.key}\r\n`),
   };
   for (const [label, request] of Object.entries(kinds)) {
     it(`limits pipelined requests and stays within the CPU budget: ${label}`, async () => {
       const last = get('/livez', 'Connection:close\r\n');
       const allowed = await pipeline(label, [...times(maxPipelined - 1, request), last]);
+      // 421 refuses a host that is not the service's.
       assert.ok(allowed.length === maxPipelined || allowed[0] === 421, `${allowed.length} responses`);
       const count = Math.floor((128 * 1024) / request().length);
       const excessive = await pipeline(`many ${label}`, [...times(count, request), last]);

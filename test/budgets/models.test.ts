@@ -5,6 +5,7 @@ import { times } from '../support/long-values.ts';
 import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 
+/** Just below the maximum size of a response, 4 MiB. */
 const maxResponseBytes = 4 * 1024 * 1024 - 64;
 const repeatTo = (text: string, bytes = maxResponseBytes) => text.repeat(Math.floor(bytes / text.length));
 const chunk = (delta: unknown) => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
@@ -47,7 +48,7 @@ describe('CPU budget of model responses', () => {
     await toolhost.createServer({ slug: 'shop', tools });
   });
 
-  /** Sends the messages after a first one within the CPU budget. The model's response may be rejected. */
+  /** Sends a question and these messages within the CPU budget. The model's response may be rejected. */
   const chat = async (label: string, model: object, messages: object[]) => {
     const request = { model, messages: [{ role: 'user', text: 'Hello' }, ...messages] };
     const { status, text } = await toolhost.measure(label).rest('POST', '/servers/shop/playground', request);
@@ -89,7 +90,7 @@ describe('CPU budget of model responses', () => {
       }
   });
 
-  it('[play 1] accepts a response of the maximum length within the CPU budget', async () => {
+  it('[play 1] parses long arguments and a long text within the CPU budget', async () => {
     const args = `{"a":[${Array(120_000).fill('{}')}]}`;
     const calls = times(4, (index) => {
       const call = { name: 'read', arguments: index === 0 ? args : '{}' };

@@ -60,7 +60,7 @@ describe('the playground in the dashboard', () => {
   const question = `Which orders are late? Leave a note. ${script.join(' ')}`;
 
   for (const view of isFullSuite ? [wide, narrow] : [wide])
-    it(`[journey] answers a question with three tool calls, ${view.colorScheme}, ${view.viewport.width} px`, async (t) => {
+    it(`[journey] answers a question with three tool calls, saves an example, and asks again with a view, ${view.colorScheme}, ${view.viewport.width} px`, async (t) => {
       const slug = `shop-${view.viewport.width}`;
       const { toolhost, upstream } = dashboard;
       await createServer(slug);
@@ -115,9 +115,9 @@ describe('the playground in the dashboard', () => {
     upstream.on('GET /orders', () => 'hold');
     await field(page, 'Question').fill(formatStep('list_orders', { status: 'late' }));
     await button(page, 'Ask').click();
-    const held = await upstream.waitForRequest();
+    const heldRequest = await upstream.waitForRequest();
     await button(page, 'Stop').click();
-    held.release({ body: [] });
+    heldRequest.release({ body: [] });
     await log.getByText('Stopped.', { exact: true }).waitFor();
     assertMapped(upstream.take(), ({ method }) => method, ['GET']);
     assert.equal(model.takeRequests().length, 1);

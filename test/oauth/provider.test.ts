@@ -32,7 +32,7 @@ describe('login at the provider', async () => {
     return { login: Object.fromEntries(login ?? []), form: Object.fromEntries(call?.form ?? []) };
   }
 
-  it('[spec 4.4] sends the form of the specification, with PKCE and a new state for each login', async () => {
+  it('[spec 4.4] sends the form that the specification defines, with PKCE and a new state for each login', async () => {
     const { login, form } = await captureLogin({});
     const { state, code_challenge, redirect_uri, ...rest } = login;
     const client_id = 'toolhost-at-the-provider';
@@ -86,7 +86,7 @@ describe('login at the provider', async () => {
     }
   });
 
-  it('logs in at a token endpoint that requires Basic, and suggests the setting when it is missing', async () => {
+  it('logs in at a token endpoint that requires Basic authentication, and suggests client_auth when it is not set', async () => {
     const basicAuth = `Basic ${Buffer.from(`toolhost-at-the-provider:${world.provider.clientSecret}`).toString('base64')}`;
     world.provider.onToken((_, { headers }) =>
       headers.authorization === basicAuth
@@ -99,7 +99,7 @@ describe('login at the provider', async () => {
     assert.match(searchParams.get('error_description') ?? '', /it may require 'client_auth': 'basic' in oauth$/);
   });
 
-  it('reads the token at token_path, which names the object that contains it or the token itself', async () => {
+  it('reads the token at token_path, which leads to the token itself or to its object', async () => {
     const authed_user = { access_token: 'of-the-person', token_type: 'user', expires_in: 600, refresh_token: 'r-1' };
     const response = { ok: true, access_token: 'of-the-bot', token_type: 'bot', refresh_token: 'r-bot', authed_user };
     for (const token_path of ['authed_user', 'authed_user.access_token', '.authed_user']) {
@@ -119,7 +119,7 @@ describe('login at the provider', async () => {
     }
   });
 
-  it('accepts no other token when token_path leads to none', async () => {
+  it('ends the login when token_path leads to no token, even if the response has one elsewhere', async () => {
     const bot = { access_token: 'of-the-bot', token_type: 'bot' };
     for (const authed_user of [undefined, null, { id: 'U1' }, { access_token: 5 }, []]) {
       const field = authed_user ? 'access_token' : 'authed_user';
@@ -131,7 +131,7 @@ describe('login at the provider', async () => {
     }
   });
 
-  it('adds token_params to the forms of a login and a refresh, and resource and nonce to the login', async () => {
+  it('adds token_params to the forms of a login and a refresh, and extra_params to the login page', async () => {
     const token_params = { resource: 'https://api.example.com', 'odd name': 'ü&=', scope: 'x' };
     const extra_params = { resource: 'https://api.example.com', nonce: 'n-1' };
     const client = await world.registerClient(await world.createServer({}, { token_params, extra_params }));
@@ -144,7 +144,7 @@ describe('login at the provider', async () => {
     assert.partialDeepStrictEqual(Object.fromEntries(world.provider.takeLoginRequests()[0] ?? []), extra_params);
   });
 
-  it('[spec 2.3] accepts missing scopes, and adds the extra parameters and those of the URL', async () => {
+  it('[spec 2.3] sends no scope if scopes are missing, and sends extra_params and the query of authorization_url', async () => {
     const { scopes: _, ...oauth } = world.provider.oauth();
     const url = `${world.provider.url}/authorize?tenant=a%20b`;
     const extra_params = { access_type: 'offline', prompt: 'consent', 'odd name': 'ü&=' };
@@ -153,19 +153,20 @@ describe('login at the provider', async () => {
     assert.equal('scope' in login, false);
   });
 
-  it('[spec 2.3] appends to the query of authorization_url, which stays as it is written (RFC 6749, 3.1)', async () => {
+  it('[spec 2.3] keeps the spelling of the query of authorization_url, except of values that extra_params replaces', async () => {
     const query = 'tenant=a%20b&flag&x=1+2&prompt=login';
     const authorization_url = `${world.provider.url}/authorize?${query}`;
     const oauth = { authorization_url, extra_params: { prompt: 'consent' } };
     const browser = world.newBrowser();
     const client = await world.registerClient(await world.createServer({}, oauth));
     const page = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
+    // RFC 6749 (3.1): the query of the authorization endpoint is retained.
     assert.match(getNextUrl(page).search, /^\?tenant=a%20b&flag&x=1\+2&prompt=consent&response_type=code&/);
   });
 
   const formType = { 'content-type': 'application/x-www-form-urlencoded' };
   const textType = { 'content-type': 'text/plain' };
-  const validResponses: [what: string, answer: CannedResponse, expiresIn: number][] = [
+  const validResponses: [what: string, response: CannedResponse, expiresIn: number][] = [
     ['JSON', { body: { access_token: 'a-token', token_type: 'bearer', expires_in: 600 } }, 600],
     ['a number as text', { body: { access_token: 'a-token', token_type: 'Bearer', expires_in: '600' } }, 600],
     ['no expires_in', { body: { access_token: 'a-token', token_type: 'bearer' } }, 3600],
@@ -192,7 +193,7 @@ describe('login at the provider', async () => {
 
   const markup = '<script>alert(1)</script>" \\ \u0000';
   const [accessToken, unavailable] = [{ access_token: 'a-token' }, 'temporarily_unavailable'];
-  const invalidResponses: [what: string, answer: CannedResponse, code?: string][] = [
+  const invalidResponses: [what: string, response: CannedResponse, code?: string][] = [
     ['an error', { status: 400, body: { error: 'invalid_grant', error_description: markup } }],
     ['200 with an error', { body: { error: 'bad_verification_code', access_token: 'a-token' } }],
     ['200 with an error that is not a string', { body: { error: { code: 1 }, access_token: 'a-token' } }],
@@ -226,16 +227,16 @@ describe('login at the provider', async () => {
     });
   }
 
-  it('[sec D14] reports errors of the provider’s login page with its own messages', async () => {
+  it('[sec D14] reports errors of the provider’s login page with messages of this service', async () => {
     const { slug, client } = await world.createClient();
-    const sameCodes = ['access_denied', 'temporarily_unavailable', 'invalid_scope'];
-    for (const error of [...sameCodes, 'login_required', markup, '', undefined]) {
+    const forwardedCodes = ['access_denied', 'temporarily_unavailable', 'invalid_scope'];
+    for (const error of [...forwardedCodes, 'login_required', markup, '', undefined]) {
       const description = { error_description: markup, error_uri: 'https://evil.example' };
       world.provider.onLogin(() => (error === undefined ? { unexpected: 'x' } : { error, ...description }));
       const authorization = client.authorization();
       const page = await world.returnFromProvider(authorization);
       const { href, searchParams } = getNextUrl(page);
-      const expectedError = error && sameCodes.includes(error) ? error : 'server_error';
+      const expectedError = error && forwardedCodes.includes(error) ? error : 'server_error';
       assert.deepEqual([searchParams.get('error'), searchParams.get('state')], [expectedError, authorization.state]);
       assert.deepEqual([searchParams.get('iss'), searchParams.has('error_uri')], [world.issuer(slug), false]);
       assert.doesNotMatch(page.html, /<script|evil/);
@@ -256,7 +257,7 @@ describe('login at the provider', async () => {
     assert.doesNotMatch(searchParams.get('error_description') ?? '', /127|\d{4}/);
   });
 
-  it('records every login and every failure without a secret', async () => {
+  it('records every login and every failed login in the audit log without a secret', async () => {
     const { slug, client } = await world.createClient();
     await world.logIn(client);
     world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));

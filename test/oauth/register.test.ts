@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { loginRequestsPerMinute } from '../../apps/server/src/app/web.ts';
 import { getRedirectTarget, visibleText } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, post } from '../support/oauth/oauth-client.ts';
@@ -55,7 +56,7 @@ describe('client registration', async () => {
     `https://agent.example/${'a'.repeat(2000)}`,
   ];
 
-  it('[sec D5] [mcp 54] rejects a redirect URI that is neither https, nor loopback, nor a scheme of a client', async () => {
+  it('[sec D5] [mcp 54] rejects a redirect URI that is unsafe, malformed, or too long', async () => {
     for (const uri of refused) {
       const reply = await register({ redirect_uris: ['https://agent.example/cb', uri] }, '192.0.2.250');
       assertOAuthError(reply, 400, 'invalid_redirect_uri');
@@ -63,7 +64,7 @@ describe('client registration', async () => {
     }
   });
 
-  it('[sec D5] [mcp 43] shows an unknown client a page that leads nowhere', async () => {
+  it('[sec D5] [mcp 43] shows an error page without a redirect if the client is unknown', async () => {
     const { id } = await world.registerClient(slug);
     const elsewhere = await world.registerClient(await world.createServer());
     const [payload = '', mac = ''] = id.split('.');
@@ -76,7 +77,7 @@ describe('client registration', async () => {
     }
   });
 
-  it('[sec D6] [mcp 44] accepts any port of a loopback redirect URI, and no other difference', async () => {
+  it('[sec D6] [mcp 44] accepts another port in a loopback redirect URI, and no other difference from the registered URI', async () => {
     const accepted = [
       ['http://127.0.0.1/cb', 'http://127.0.0.1:54321/cb'],
       ['http://127.0.0.1:1/cb', 'http://127.0.0.1:2/cb'],
@@ -123,20 +124,20 @@ describe('client registration', async () => {
 
   it('[mcp 62] rejects invalid metadata with the matching error code and a message that states what is allowed', async () => {
     const longUris = Array(20).fill(`https://agent.example/${'a'.repeat(400)}`);
-    const [uris, rest] = ['invalid_redirect_uri', 'invalid_client_metadata'];
-    const list = 'redirect_uris must be a list of at most 20 texts';
+    const [uriError, metadataError] = ['invalid_redirect_uri', 'invalid_client_metadata'];
+    const listMessage = 'redirect_uris must be a list of at most 20 texts';
     const wrong: [unknown, string, string][] = [
-      [{}, uris, list],
-      [{ redirect_uris: [] }, uris, 'redirect_uris must have at least one URI'],
-      [{ redirect_uris: Array(21).fill(metadata.redirect_uris[0]) }, uris, list],
-      [{ redirect_uris: 'https://agent.example/cb' }, uris, list],
-      [{ redirect_uris: [5] }, uris, list],
-      [{ redirect_uris: longUris }, uris, 'the redirect URIs are too long in total'],
-      [{ ...metadata, client_name: {} }, rest, 'client_name must be a text of at most 20000 characters'],
-      [{ ...metadata, scope: 'x'.repeat(4001) }, rest, 'scope must be a text of at most 4000 characters'],
-      [{ ...metadata, grant_types: 'x' }, rest, 'grant_types must be a list of at most 10 texts'],
-      [[], rest, 'the client metadata must be a JSON object'],
-      [null, rest, 'the client metadata must be a JSON object'],
+      [{}, uriError, listMessage],
+      [{ redirect_uris: [] }, uriError, 'redirect_uris must have at least one URI'],
+      [{ redirect_uris: Array(21).fill(metadata.redirect_uris[0]) }, uriError, listMessage],
+      [{ redirect_uris: 'https://agent.example/cb' }, uriError, listMessage],
+      [{ redirect_uris: [5] }, uriError, listMessage],
+      [{ redirect_uris: longUris }, uriError, 'the redirect URIs are too long in total'],
+      [{ ...metadata, client_name: {} }, metadataError, 'client_name must be a text of at most 20000 characters'],
+      [{ ...metadata, scope: 'x'.repeat(4001) }, metadataError, 'scope must be a text of at most 4000 characters'],
+      [{ ...metadata, grant_types: 'x' }, metadataError, 'grant_types must be a list of at most 10 texts'],
+      [[], metadataError, 'the client metadata must be a JSON object'],
+      [null, metadataError, 'the client metadata must be a JSON object'],
     ];
     for (const [raw, code, message] of wrong) {
       const reply = await register(raw as Json, '192.0.2.251');
@@ -150,7 +151,7 @@ describe('client registration', async () => {
     assertOAuthError(large, 413, 'invalid_request');
   });
 
-  it('[sec D20] shows client names without markup, invisible characters, or imitation', async () => {
+  it('[sec D20] escapes markup in client names, replaces invisible characters, and shortens long names', async () => {
     const names: [string, string][] = [
       ['<script>alert(1)</script>', '<script>alert(1)</script>'],
       ['"><img src=x onerror=alert(1)>', '"><img src=x onerror=alert(1)>'],
@@ -177,9 +178,12 @@ describe('client registration', async () => {
     const { dataDir } = world.toolhost;
     const sizes = () => readdirSync(dataDir).reduce((sum, name) => sum + statSync(join(dataDir, name)).size, 0);
     const before = sizes();
-    const replies = await registerMany(350, () => '192.0.2.252');
+    const replies = await registerMany(loginRequestsPerMinute + 50, () => '192.0.2.252');
     const refusals = replies.filter((reply) => reply.status === 429);
-    assert.deepEqual([replies.filter((reply) => reply.status === 201).length, refusals.length], [300, 50]);
+    assert.deepEqual(
+      [replies.filter((reply) => reply.status === 201).length, refusals.length],
+      [loginRequestsPerMinute, 50],
+    );
     assert.equal(refusals[0]?.headers.get('retry-after'), '60');
     // Each stored client would add a 4 KB page to the database's log. Other writes, such as last uses, continue in the
     // meantime.
@@ -187,8 +191,8 @@ describe('client registration', async () => {
     assert.equal((await register(metadata, '192.0.2.253')).status, 201);
   });
 
-  it('[sec D19] counts all addresses of an IPv6 network as one', async () => {
-    const replies = await registerMany(310, (host) => `2001:db8:1:2::${host.toString(16)}`);
+  it('[sec D19] limits all addresses of an IPv6 network together', async () => {
+    const replies = await registerMany(loginRequestsPerMinute + 10, (host) => `2001:db8:1:2::${host.toString(16)}`);
     assert.equal(replies.filter((reply) => reply.status === 429).length, 10);
     assert.equal((await register(metadata, '2001:db8:1:3::1')).status, 201);
   });

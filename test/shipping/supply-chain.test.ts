@@ -72,6 +72,7 @@ describe('the supply chain of a release', () => {
       ...actionImages,
       ...commandImages,
     ];
+    // The number proves that the patterns above still find every image.
     assert.equal(images.length, 11, images.join('\n'));
     const floatingImages = new Set(images.filter((image) => !/:[\w.-]+@sha256:[0-9a-f]{64}$/.test(image)));
     assert.deepEqual([...floatingImages], Object.keys(unpinnedImages));
@@ -82,7 +83,7 @@ describe('the supply chain of a release', () => {
     assert.equal(read('.nvmrc').trim(), devDependencies.node);
   });
 
-  it('keeps checkout credentials from later steps, and uses no cache in a release [ship 11]', () => {
+  it('hides checkout credentials from later steps in every workflow, and uses no cache in a release [ship 11]', () => {
     const checkouts = steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'));
     assert.ok(checkouts.length > 5);
     for (const { with: inputs = {} } of checkouts) assert.equal(inputs['persist-credentials'], false);

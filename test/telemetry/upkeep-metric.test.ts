@@ -5,7 +5,7 @@ import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('upkeep metric', () => {
-  it('contains the time when old rows were last deleted completely', async (t) => {
+  it('has the time at which the last deletion of old rows was completed', async (t) => {
     const since = Date.now() / 1000;
     const toolhost = await startToolhost({ runtimeOptions: { leaderPollIntervalMs: 50 } });
     t.after(toolhost.stop);

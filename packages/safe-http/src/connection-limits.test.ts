@@ -22,8 +22,9 @@ import { formatRawResponse } from '../../../test/support/upstreams/raw-responses
 import type { Exchange } from './exchange.ts';
 import type { HttpClient } from './http-client.ts';
 
-/** Enough calls to make an upstream trusted, and enough time to make an untrusted one usable again. */
+/** Number of calls after which an upstream is trusted. */
 const trustingCalls = 110;
+/** Time after which an untrusted upstream may be trusted again. */
 const elevenMinutes = 11 * 60_000;
 
 /** Starts a server that responds to the bytes of a connection. */
@@ -134,9 +135,9 @@ describe('connection limits of the HTTP client', () => {
     assert.deepEqual(warnedOrigins, [upstream.url]);
     aheadMs += elevenMinutes;
     await makeTrusted();
-    const secondBefore = upstream.connections;
+    const trustedConnections = upstream.connections;
     for (let n = 0; n < 5; n += 1) await send();
-    assert.equal(upstream.connections, secondBefore);
+    assert.equal(upstream.connections, trustedConnections);
   });
 
   for (const [during, waitForEvent] of [
@@ -151,7 +152,7 @@ describe('connection limits of the HTTP client', () => {
       const client = createClient(port);
       t.after(() => client.close().then(() => server.close()));
       // A request with the short timeout does not wait for an idle period of the connection.
-      for (const [before, timeoutMs] of [15_000, 500].entries()) {
+      for (const [round, timeoutMs] of [15_000, 500].entries()) {
         await client.send(createExchange(origin));
         await waitForEvent();
         // The connection is idle while something blocks the process, and the upstream sends an unsolicited response.
@@ -159,7 +160,7 @@ describe('connection limits of the HTTP client', () => {
         sockets.at(-1)?.write(formatRawResponse('{"planted":true}'));
         const { body } = await client.send(createExchange(origin, { timeoutMs }));
         assert.equal(body.toString(), '{"own":true}');
-        assert.equal(client.getLoad().unsolicited, before + 1);
+        assert.equal(client.getLoad().unsolicited, round + 1);
         aheadMs += elevenMinutes;
       }
     });
@@ -182,13 +183,13 @@ describe('connection limits of the HTTP client', () => {
     server.close();
   });
 
-  it('closes idle connections to stay within its limit', async () => {
+  it('closes idle connections at its limit, first those of the workspace that needs a new one', async () => {
     for (let n = 0; n < 5; n += 1) await send({ workspaceId: 'quiet', credentialHash: `quiet-${n}` });
     for (let n = 0; n < 10; n += 1) {
       await Promise.all(Array.from({ length: 9 }, (_, m) => send({ credentialHash: `caller-${n}-${m}` })));
       assert.ok(http.getLoad().connections <= maxConnections);
     }
-    // The client closes the workspace's own idle connections first.
+    // The five connections of `quiet` are still open, so these requests open none.
     for (let n = 0; n < 5; n += 1) await send({ workspaceId: 'quiet', credentialHash: `quiet-${n}`, timeoutMs: 5000 });
     assert.ok(upstream.connectionUsers.every((users) => users.size === 1));
     assert.equal(upstream.connections, 5 + 90);
@@ -218,7 +219,7 @@ describe('connection limits of the HTTP client', () => {
     await listener.close();
   });
 
-  it('[find B2] does not send a request whose caller disconnects, or whose client closes, before it is written', async () => {
+  it('[find B2] does not send a request if its caller disconnects or the HTTP client is closed before it is written', async () => {
     for (const ending of ['leave', 'close'] as const) {
       await send();
       aheadMs += 100;

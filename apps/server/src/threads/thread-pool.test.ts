@@ -6,12 +6,14 @@ import { eventually } from '../../../../test/support/eventually.ts';
 import { createHangingJob, type HangingJob, hangingJobOptions } from '../../../../test/support/hanging-job.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from './thread-pool.ts';
 
-/** Schema and arguments of a job with the maximum number of steps (a few tenths of a second), and of a short job. */
 const subschemas = Array.from({ length: 1900 }, (_, i) => ({ maximum: i + 10 }));
 const schema = JSON.stringify({ type: 'object', properties: { a: { items: { allOf: subschemas } } } });
 const makeArgs = (count: number) => JSON.stringify({ a: Array(count).fill(1) });
+/** Job with the maximum number of steps, which takes a few tenths of a second. */
 const longJob = { schema, args: makeArgs(50_000) };
 const shortJob = { schema, args: makeArgs(1) };
+/** Time limit above which the pool counts a job as long. */
+const longJobMs = 60_000;
 /** Time limits of a job that no test reaches. */
 const times = { limitMs: 60_000, queueTimeoutMs: 60_000 };
 
@@ -24,7 +26,7 @@ describe('thread pool', () => {
       threadBytes: 512 * 1024 * 1024,
       threads: 2,
       queue: { perTenant: 10, total: 20 },
-      longJobMs: 60_000,
+      longJobMs,
       idleMs: 60_000,
       after: setRunningTimeout,
       ...options,
@@ -103,7 +105,7 @@ describe('thread pool', () => {
     const importJob = {
       kind: 'plan-import' as const,
       input: { document, choices: {}, report: 'none' as const, rules },
-      times: { ...times, limitMs: 60_001 },
+      times: { ...times, limitMs: longJobMs + 1 },
       registerCancel: (cancel: () => void) => void cancels.push(cancel),
     };
     const imports = ['a', 'b', 'c'].map((ownerId) => getFailureReason(threads.run({ ...importJob, ownerId })));
@@ -140,9 +142,10 @@ describe('thread pool', () => {
 
   it('[find A2] ends running and waiting jobs when the pool closes', async () => {
     const threads = startPool();
-    const running = [1, 2].map(() => getFailureReason(threads.run(checkJob(longJob))));
+    // A workspace gets all threads but one, so the second job waits.
+    const jobs = [1, 2].map(() => getFailureReason(threads.run(checkJob(longJob))));
     await threads.close();
-    assert.deepEqual(await Promise.all(running), ['failed', 'refused']);
+    assert.deepEqual(await Promise.all(jobs), ['failed', 'refused']);
     assert.equal(await getFailureReason(threads.run(checkJob(shortJob))), 'refused');
   });
 

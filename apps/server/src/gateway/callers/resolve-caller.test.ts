@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Caller } from './caller.ts';
-import { createVerifiedCallers } from './resolve-caller.ts';
+import { createVerifiedCallers, maxVerifiedCallers } from './resolve-caller.ts';
 
 /** More entries than the cache holds. */
-const floodCount = 30_000;
+const floodCount = maxVerifiedCallers + 3000;
 
 describe('[find A6] cached credentials of verified callers', () => {
   it('are evicted only for the workspace whose server floods the cache', () => {
@@ -19,6 +19,6 @@ describe('[find A6] cached credentials of verified callers', () => {
     store('victim', 0, 20);
     store('flooder', 0, floodCount);
     store('victim', 20, 40);
-    for (let n = 0; n < 40; n++) assert.ok(verifiedCallers.has(`victim ${n}`), `value ${n} of the victim`);
+    for (let n = 0; n < 40; n++) assert.ok(verifiedCallers.has(`victim ${n}`), `credential ${n} of the victim`);
   });
 });

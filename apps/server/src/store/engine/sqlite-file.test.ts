@@ -7,7 +7,7 @@ import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import { findWorkspaceIds, insertWorkspace } from '../../../../../test/support/store/workspace-rows.ts';
 import { type Database, openDatabase } from '../database.ts';
 
-/** Connections of a database that are opened at their first use. */
+/** A use of each connection of a database. Connections are opened at their first use. */
 const connectionUses: { [connection: string]: (database: Database) => Promise<unknown> } = {
   transactions: ({ transactions }) => transactions.transaction().execute((db) => insertWorkspace(db, 'written')),
   records: ({ records }) => insertWorkspace(records, 'written'),
@@ -18,7 +18,7 @@ const connectionUses: { [connection: string]: (database: Database) => Promise<un
 describe('a SQLite file', () => {
   const stores = useStores('sqlite');
 
-  it('[find C1] refuses a SQLite file at the next start if it was lost while a process had it open', async () => {
+  it('[find C1] refuses to open a SQLite file again after it was deleted while a process had it open', async () => {
     const options = { ...(await stores.newOptions()), exclusive: true };
     const database = await openDatabase(options);
     rmSync(options.file);
@@ -29,10 +29,11 @@ describe('a SQLite file', () => {
     await assert.rejects(openDatabase(options), /contains the data that a service had open|is missing or empty/);
   });
 
-  it('[find C1] opens a SQLite file on every connection under a name that would have another meaning in a URL', async () => {
+  it('[find C1] opens a SQLite file on every connection even if its name would have another meaning in a URL', async () => {
     const options = await stores.newOptions();
     const file = join(dirname(options.file), 'a %41?mode=ro#b&c+ü.sqlite');
     const database = await openDatabase({ ...options, file });
+    // The first use would insert the same row as the second.
     for (const queryOnce of Object.values(connectionUses).slice(1)) await queryOnce(database);
     assert.deepEqual(await findWorkspaceIds(database.reports), ['written']);
     await database.close();

@@ -52,7 +52,7 @@ for (const engine of bothEngines)
       assert.deepEqual(more, []);
     });
 
-    it('removes a member from one workspace with the sessions that show it, and no other', async () => {
+    it('removes a member and the member’s sessions from one workspace, and keeps those in another', async () => {
       await joinWorkspace('ada');
       await joinWorkspace('ada', 'theirs');
       await sessions.insertSession(db, session);
@@ -67,7 +67,7 @@ for (const engine of bothEngines)
       ]);
     });
 
-    it('stores one invitation per address and workspace, and accepts all of them together', async () => {
+    it('stores one invitation per address and workspace, and accepts all invitations of an address once', async () => {
       const invitation = {
         workspaceId: 'ours',
         email: 'eve@b.example',
@@ -105,7 +105,7 @@ for (const engine of bothEngines)
       assert.deepEqual((await members.listInvitations(db, 'ours', firstPage)).rows, []);
     });
 
-    it('keeps a session until it expires, is ended, or changes its workspace', async () => {
+    it('keeps a session until it expires or is deleted, and moves it to another workspace', async () => {
       await sessions.insertSession(db, session);
       assert.deepEqual(await sessions.findSession(db, 'h', 99), { userId: 'ada', workspaceId: 'ours', expiresAt: 100 });
       assert.equal(await sessions.findSession(db, 'h', 100), undefined);

@@ -53,7 +53,7 @@ for (const engine of bothEngines)
       assert.equal(await findServingServer(db, 'other'), undefined);
     });
 
-    it('[sec E2] gives a slug to only one server, even when two request it at the same time', async () => {
+    it('[sec E2] gives a slug to only one server, even when several request it at the same time', async () => {
       const results = await Promise.all(
         ['a', 'b', 'c'].map((id) => insertServer(db, buildServer({ id, workspaceId: id === 'a' ? 'ours' : 'theirs' }))),
       );
@@ -125,7 +125,7 @@ for (const engine of bothEngines)
       assert.equal(await findVersion(db, foreign, 2), undefined);
     });
 
-    it('pages through the servers of one workspace, or some of them', async () => {
+    it('pages through all servers of one workspace, newest first, and filters them by slug', async () => {
       for (const [index, slug] of ['one', 'two', 'three', 'four', 'five'].entries())
         await insertServer(db, buildServer({ slug, createdAt: index < 3 ? 1 : 2 }));
       await insertServer(db, buildServer({ slug: 'foreign', workspaceId: 'theirs' }));
@@ -176,13 +176,13 @@ for (const engine of bothEngines)
       for (const owner of [server, other]) await saveSecret(db, keyring, owner, { ...secret, value: owner.slug });
       const stored = db.selectFrom('secrets').select('sealed_value').where('server_id', '=', server.id);
       const sealed = await stored.executeTakeFirstOrThrow();
-      for (const [owner, change, found] of [
+      for (const [owner, change, openedAs] of [
         [other, sealed, other],
         [server, { name: 'RENAMED' }, server],
         [server, { name: 'KEY', workspace_id: 'theirs' }, { ...server, workspaceId: 'theirs' }],
       ] as const) {
         await db.updateTable('secrets').set(change).where('server_id', '=', owner.id).execute();
-        await assert.rejects(openSecrets(db, keyring, found), /cannot be opened/);
+        await assert.rejects(openSecrets(db, keyring, openedAs), /cannot be opened/);
       }
     });
   });
