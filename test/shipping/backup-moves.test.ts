@@ -10,6 +10,7 @@ import { root } from '../files.ts';
 import { readBackupRows } from '../support/store/backup-text.ts';
 import { migrationsFolder } from '../support/store/default-options.ts';
 import { startPgBouncer } from '../support/store/pgbouncer.ts';
+import { queryPostgres } from '../support/store/use-postgres.ts';
 import { type BackupFixture, startBackupFixture } from '../support/toolhost/backup-fixture.ts';
 import { runScript } from '../support/toolhost/run-script.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
@@ -99,6 +100,19 @@ describe('a backup that moves a service', () => {
     } finally {
       await Promise.all(poolers.map((pooler) => pooler.stop()));
     }
+  });
+
+  it('[ship 3] refuses a backup by a PostgreSQL user that may not read the tables', async () => {
+    const env = await world.newDatabase('postgres');
+    await world.stop(await world.serve(env));
+    const url = new URL(env.DATABASE_URL ?? '');
+    await queryPostgres(url.href, "create role blind login password 'blind'");
+    url.username = url.password = 'blind';
+    const { code, stderr } = await runToolhostCommand(['backup', world.newPath('none')], {
+      env: { ...env, DATABASE_URL: url.href },
+    });
+    assert.equal(code, 1);
+    assert.match(stderr, /the user in DATABASE_URL lacks a required privilege/);
   });
 
   it('[ship 3] pipes a backup into a restore, with the report on standard error', async () => {

@@ -189,7 +189,10 @@ export async function readSnapshot<Result>(
     return db.transaction().execute(async (transaction) => {
       await sql`set transaction isolation level repeatable read, read only`.execute(transaction);
       // A migration waits until the lock is released, because it would change the tables. No other work waits.
-      if (names.length > 0) await sql`lock table ${sql.join(names)} in access share mode`.execute(transaction);
+      if (names.length > 0)
+        await sql`lock table ${sql.join(names)} in access share mode`.execute(transaction).catch((error: unknown) => {
+          throw toOpenError(error, undefined);
+        });
       return read({ tables, rows: (table) => readRows(transaction, table) });
     });
   });
