@@ -63,7 +63,7 @@ describe('CPU budget of logins', () => {
         '${'s'.repeat(1500)}', 1, 1, 1, n from many, servers where slug = 'with-login'`);
     database.close();
     for (const path of ['token', 'revoke']) {
-      const body = new URLSearchParams({ client_id: 'https://nobody.example/client.json', token: 'any' });
+      const body = new URLSearchParams({ client_id: 'https://absent.example/client.json', token: 'any' });
       const send = () => fetch(`${toolhost.url}/mcp/with-login/${path}`, { method: 'POST', body });
       const { status } = await toolhost.assertWithinBudget(path, send);
       assert.ok([400, 401].includes(status), `${path}: ${status}`);

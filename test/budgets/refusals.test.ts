@@ -36,7 +36,7 @@ describe('CPU budget of rejected requests', () => {
   it('[find A3] rejects a 400 KB body of an unverified caller without parsing it, at every endpoint', async () => {
     const items = Array.from({ length: 30_000 }, (_, a) => ({ a }));
     const large = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { arguments: { items } } });
-    const entries = ['/mcp/nobody', '/mcp/manage', '/api/v1/servers', '/nowhere', '/mcp/manage/consent'];
+    const entries = ['/mcp/absent', '/mcp/manage', '/api/v1/servers', '/nowhere', '/mcp/manage/consent'];
     for (const path of entries) {
       const post = (body: string) => () =>
         sendRawRequest(child.url + path, { method: 'POST', agent, headers: json }, body);

@@ -174,7 +174,7 @@ describe('every command', () => {
       [['calls', '--since', 'tomorrow'], 2, 'usage'],
       [['diff'], 1, 'usage'],
       [['servers', 'create', '/nowhere.yaml'], 1, 'notFound'],
-      [['profiles', 'use', 'nobody'], 1, 'notFound'],
+      [['profiles', 'use', 'absent'], 1, 'notFound'],
       [['restore', '/nowhere.backup'], 1, 'notFound'],
     ];
     for (const [args, code, kind] of cases) {

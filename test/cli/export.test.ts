@@ -161,7 +161,7 @@ tools:
     const exportServer = () => run('export', 'refused', '--out', folder);
     assertFailed(await exportServer(), /broken\.yaml: is not YAML: .*nothing was written/);
     rmSync(join(folder, 'broken.yaml'));
-    write('refused.yaml', stringify(buildServerAt('somebody-else', upstream)));
+    write('refused.yaml', stringify(buildServerAt('another-user', upstream)));
     assertFailed(await exportServer(), /refused\.yaml: already exists with another server/);
   });
 

@@ -112,12 +112,12 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
     const toolhost = await startToolhost({ env: { ALLOWED_ORIGINS: `${Object.keys(allowedOrigins).join(',')},` } });
     t.after(() => toolhost.stop());
     for (const origin of Object.values(allowedOrigins)) {
-      const { status, headers } = await toolhost.post('nobody-here', {}, { headers: { origin } });
+      const { status, headers } = await toolhost.post('absent-here', {}, { headers: { origin } });
       assert.deepEqual([status, headers.get('access-control-allow-origin')], [404, origin]);
     }
     const otherPorts = ['http://app.example.com', 'https://app.example.com:8443'];
     for (const origin of [...otherPorts, 'chrome-extension://abcdeg', 'null'])
-      assert.equal((await toolhost.post('nobody-here', {}, { headers: { origin } })).status, 403, origin);
+      assert.equal((await toolhost.post('absent-here', {}, { headers: { origin } })).status, 403, origin);
   });
 
   /** Targets in EGRESS_ALLOW, each with the origins that it allows. */

@@ -17,7 +17,7 @@ describe('the dashboard behind https', () => {
     const env = { SERVER_HOSTS: '*.mcp.example.com', PORT: String(port), OIDC_ISSUER: provider.url };
     return startToolhost({ env: buildProductionEnv({ BASE_URL: baseUrl, OIDC_CLIENT_ID: provider.clientId, ...env }) });
   });
-  const session = { cookie: '__Host-toolhost-session=somebody' };
+  const session = { cookie: '__Host-toolhost-session=username' };
 
   const get = (path: string, headers: Record<string, string> = {}) =>
     sendRawRequest(`http://127.0.0.1:${port}${path}`, { headers: { host: new URL(baseUrl).host, ...headers } });
@@ -51,7 +51,7 @@ describe('the dashboard behind https', () => {
   it('[sec M10] requires https (HSTS) at every URL', async () => {
     const paths = ['/mcp/projects', '/files/x', '/livez', '/authorize', '/api/v1/servers', '/a//b'];
     const responses = await Promise.all(paths.map((path) => get(path)));
-    responses.push(await get('/mcp', { host: 'nobody.mcp.example.com' }));
+    responses.push(await get('/mcp', { host: 'absent.mcp.example.com' }));
     for (const { headers, text } of responses)
       assert.equal(headers['strict-transport-security'], 'max-age=31536000; includeSubDomains', text);
   });
@@ -60,7 +60,7 @@ describe('the dashboard behind https', () => {
     const { host } = new URL(baseUrl);
     // RFC 9110, 4.2.3: a URL with the default port is the same URL.
     assert.equal((await get('/api/v1/openapi.json', { host: `${host.toUpperCase()}:443` })).status, 200);
-    assert.equal((await get('/mcp', { host: 'nobody.mcp.example.com:443' })).status, 404);
+    assert.equal((await get('/mcp', { host: 'absent.mcp.example.com:443' })).status, 404);
     for (const other of [`${host}:80`, `${host}:8443`, `${host}:`, `${host}:443:443`, 'x.mcp.example.com:80'])
       assert.equal((await get('/api/v1/openapi.json', { host: other })).status, 421, other);
   });

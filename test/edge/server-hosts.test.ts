@@ -113,7 +113,7 @@ describe('the host of a server (SERVER_HOSTS)', () => {
     for (const host of [...noServer, `${slug}.tools.localhost:1`])
       assert.equal((await sendRequest(host, '/mcp', list)).status, 421, host);
     assert.equal((await sendRequest(toHost(slug), '/livez')).status, 200);
-    assert.equal((await sendRequest(toHost('nobody-here'), '/mcp', list)).status, 404);
+    assert.equal((await sendRequest(toHost('absent-here'), '/mcp', list)).status, 404);
     assert.equal((await sendRequest(toHost(slug).toUpperCase(), '/mcp', list)).status, 401);
   });
 

@@ -98,7 +98,7 @@ describe('concurrent upstream faults of every kind', () => {
       ['foreign-certificate', `https://127.0.0.1:${tlsPort}`, '/', selfSignedTls],
       ['plain-on-tls', `https://127.0.0.1:${good.port}`, '/', noTls],
       ['silent-on-tls', `https://127.0.0.1:${silentListener.port}`, '/', timedOut],
-      ['nobody', `http://127.0.0.1:${closedPort}`, '/', refusedConnection],
+      ['absent', `http://127.0.0.1:${closedPort}`, '/', refusedConnection],
     ];
     expectedByTool = new Map();
     const tools: Json[] = [];
@@ -116,7 +116,7 @@ describe('concurrent upstream faults of every kind', () => {
     const buildEchoTool = (name: string, url: string) =>
       buildToolAt(url, { name, input_schema, timeout_ms: longTimeoutMs });
     const echoTools = [
-      ...Object.keys(faults).map((name) => buildEchoTool(`beside-${name}`, `${getOrigin(name)}/say/:text`)),
+      ...Object.keys(faults).map((name) => buildEchoTool(`same-origin-${name}`, `${getOrigin(name)}/say/:text`)),
       buildEchoTool('elsewhere', `${good.url}/say`),
     ];
     echoToolNames = echoTools.map(({ name }) => String(name));

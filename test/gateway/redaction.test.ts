@@ -215,7 +215,7 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
     const examples = Object.keys(spells).map((name): [string, string] => ['a😀b🔑cdefgh', name]);
     await fc.assert(
       fc.asyncProperty(secrets, fc.constantFrom(...Object.keys(spells)), async (secret, name) => {
-        const text = await callForError(slug, base64(`somebody:${secret}`), `no ${spells[name]?.(secret)} here`);
+        const text = await callForError(slug, base64(`username:${secret}`), `no ${spells[name]?.(secret)} here`);
         assert.match(text, /no \[redacted\] here/, `${name}: ${text}`);
       }),
       { numRuns: getRunCount(150), examples },

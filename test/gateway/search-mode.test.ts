@@ -25,7 +25,7 @@ describe('a server in search mode', () => {
     }),
     tool('delete_order', 'Deletes an order for good.', { method: 'DELETE', tags: ['orders'] }),
     tool('get_invoice', 'Gets the invoice of an order.', { tags: ['billing'] }),
-    tool('hidden', 'Lists orders that nobody may see.', { disabled: true }),
+    tool('hidden', 'Lists orders that no one may see.', { disabled: true }),
   ];
   const serve = (slug: string, tools: Json[] = shop(), tool_mode = 'search') =>
     toolhost.createServer(buildServerConfig({ slug, tool_mode, tools }));

@@ -16,7 +16,7 @@ function formatUnknownKey(n: number): string {
 
 /** Requests to every entry point that are rejected before the caller is identified. */
 const refusedRequests: [method: string, path: string, headers: Record<string, string>, status: number][] = [
-  ['POST', '/mcp/nobody', json, 404],
+  ['POST', '/mcp/absent', json, 404],
   ['POST', '/mcp/keyed', json, 401],
   ['POST', '/mcp/keyed', { ...json, authorization: 'Bearer made-up' }, 401],
   ['POST', '/mcp/keyed', { 'content-type': 'text/plain' }, 415],
@@ -25,8 +25,8 @@ const refusedRequests: [method: string, path: string, headers: Record<string, st
   ['GET', '/api/v1/servers', {}, 401],
   ['GET', '/api/v1/servers', { cookie: `toolhost-session=${'x'.repeat(43)}` }, 401],
   ['GET', '/nowhere', {}, 404],
-  ['GET', '/mcp/nobody/authorize', {}, 404],
-  ['GET', '/.well-known/oauth-protected-resource/mcp/nobody', {}, 404],
+  ['GET', '/mcp/absent/authorize', {}, 404],
+  ['GET', '/.well-known/oauth-protected-resource/mcp/absent', {}, 404],
   ['GET', '/login/callback', {}, 403],
   ['POST', '/mcp/keyed', { ...json, origin: 'https://elsewhere.example' }, 403],
   ['GET', '/mcp//keyed', {}, 400],
@@ -48,7 +48,7 @@ describe('the limit of rejected requests per address', async () => {
   const newAddress = () => `198.51.100.${++addresses}`;
   const send = (from: string, method: string, path: string, headers: Record<string, string>, body?: string) =>
     sendRawRequest(toolhost.url + path, { method, headers: { ...headers, 'x-forwarded-for': from } }, body);
-  const sendRejected = (from: string) => send(from, 'POST', '/mcp/nobody', json, ping);
+  const sendRejected = (from: string) => send(from, 'POST', '/mcp/absent', json, ping);
   const exhaustLimit = async (from: string) => {
     for (let n = 0; n < perMinute; n++) assert.equal((await sendRejected(from)).status, 404);
     assert.equal((await sendRejected(from)).status, 429);
@@ -173,7 +173,7 @@ describe('the limit of rejected requests per address', async () => {
     const allForms = Array.from({ length: 4 }, (_, n) => invalidForms(n)).flat();
     for (const text of allForms.slice(0, perMinute)) assert.equal((await sendRejected(text)).status, 404, text);
     for (const text of allForms) assert.equal((await sendRejected(text)).status, 429, text);
-    const direct = await sendRawRequest(`${toolhost.url}/mcp/nobody`, { method: 'POST', headers: json }, ping);
+    const direct = await sendRawRequest(`${toolhost.url}/mcp/absent`, { method: 'POST', headers: json }, ping);
     assert.equal(direct.status, 429);
     assert.equal((await sendRejected(newAddress())).status, 404);
     clockMs += 60_000;
@@ -184,7 +184,7 @@ describe('the limit of rejected requests per address', async () => {
     const headers = { ...json, authorization: `Bearer ${key}` };
     for (let n = 0; n < 2 * perMinute; n++) {
       assert.equal((await send(from, 'POST', '/mcp/keyed', headers, 'no json')).status, 400);
-      assert.equal((await send(from, 'GET', '/api/v1/servers/nobody', headers)).status, 404);
+      assert.equal((await send(from, 'GET', '/api/v1/servers/absent', headers)).status, 404);
     }
     assert.equal((await sendRejected(from)).status, 404);
   });

@@ -132,7 +132,7 @@ for (const engine of engines) {
       });
       const listed = (await toolhost.rest('GET', '/keys?limit=200')).body.keys as Json[];
       assert.deepEqual(listed.find(({ id }) => id === created.id)?.limits, changed.body.limits);
-      assert.equal((await toolhost.rest('PATCH', '/keys/key_nobody/limits', { body: {} })).status, 404);
+      assert.equal((await toolhost.rest('PATCH', '/keys/key_absent/limits', { body: {} })).status, 404);
       for (const wrong of [0, -1, 1.5, 1_000_000_001])
         assert.equal((await toolhost.rest('PATCH', path, { body: { calls_per_day: wrong } })).status, 400);
     });

@@ -12,7 +12,7 @@ const unknownKey = formatApiKey(new Uint8Array(9).fill(7), new Uint8Array(32).fi
 
 /** Requests that are rejected by their headers, labeled by the problem. */
 const refusals: [what: string, path: string, headers: Record<string, string>, status: number][] = [
-  ['an unknown slug', '/mcp/nobody-here', {}, 404],
+  ['an unknown slug', '/mcp/absent-here', {}, 404],
   ['an invalid slug', '/mcp/Not_A_Slug!', {}, 404],
   ['no credential', '/mcp/keyed', {}, 401],
   ['a malformed credential', '/mcp/keyed', { authorization: 'Basic x' }, 401],
@@ -32,7 +32,7 @@ describe('requests that are rejected by their headers', async () => {
     sendRawRequest(toolhost.url + path, { method: 'POST', headers: { ...json, ...headers } }, body);
   /** Returns the ID of an error response as text, with all its digits, or undefined without one. */
   const getId = (text: string) => /^\{"jsonrpc":"2.0",(?:"id":(.*?),)?"error":\{"code":/s.exec(text)?.[1];
-  const getEchoedId = async (body: string | Buffer) => getId((await sendRejected('/mcp/nobody-here', {}, body)).text);
+  const getEchoedId = async (body: string | Buffer) => getId((await sendRejected('/mcp/absent-here', {}, body)).text);
 
   it('[find A3] get a response with the message ID, whatever rejects them', async () => {
     for (const [problem, path, headers, status] of refusals) {
@@ -93,7 +93,7 @@ describe('requests that are rejected by their headers', async () => {
   it('[find A3] get a response without waiting for the rest of a body, or for a body that never arrives', async () => {
     const bodyStart = `{"id":"early","params":"${'x'.repeat(5000)}`;
     for (const [path, start, id] of [
-      ['/mcp/nobody-here', bodyStart, '"early"'],
+      ['/mcp/absent-here', bodyStart, '"early"'],
       ['/mcp/keyed', bodyStart, '"early"'],
       ['/mcp/keyed', '', undefined],
     ] as const) {
@@ -108,7 +108,7 @@ describe('requests that are rejected by their headers', async () => {
 
   it('[find A3] are cut off after one or two megabytes of an endless body, at every path', async () => {
     const others = ['GET /mcp/keyed', 'GET /livez', 'GET /', 'POST /api/v1/servers', 'DELETE /mcp/manage/token'];
-    for (const request of ['POST /mcp/nobody-here', 'POST /mcp/keyed', ...others, 'POST /mcp/keyed/../x']) {
+    for (const request of ['POST /mcp/absent-here', 'POST /mcp/keyed', ...others, 'POST /mcp/keyed/../x']) {
       const [type, size] = request === 'POST /mcp/keyed' ? ['text/plain', 16] : ['application/json', 16_384];
       const socket = openSocket(formatUnfinished(request, 'Transfer-Encoding: chunked', '', type));
       socket.resume();

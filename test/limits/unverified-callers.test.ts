@@ -83,9 +83,9 @@ describe('callers without a key', () => {
       );
       return replies.filter(({ status }) => status === 429);
     };
-    const besideUsers = await countRejected();
-    assert.ok(besideUsers.length >= 88, String(besideUsers.length));
-    assert.match(besideUsers[0]?.text ?? '', /unverified callers/);
+    const whileUsersCall = await countRejected();
+    assert.ok(whileUsersCall.length >= 88, String(whileUsersCall.length));
+    assert.match(whileUsersCall[0]?.text ?? '', /unverified callers/);
     await assertUsersServed('203.0.113.1');
     clockMs += 10 * 60_000;
     const withoutUsers = (await countRejected()).length;

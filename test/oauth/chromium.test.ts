@@ -211,7 +211,7 @@ describe('login pages in Chromium', { concurrency: 2 }, async () => {
         await assertAccessible(page, 'You did not log in');
         await page.goto(url.replace('client_id=thc_', 'client_id=other_'));
         await assertAccessible(page, 'Something went wrong');
-        await page.goto(`${toolhost.url}/mcp/nobody/desk`);
+        await page.goto(`${toolhost.url}/mcp/absent/desk`);
         await assertAccessible(page, 'There is no server at this URL');
         const longUri = `https://${'long-name.'.repeat(20)}example/callback`;
         const longUrl = await authorizationUrl('Claude Code', longUri);

@@ -100,7 +100,7 @@ describe('clients with a metadata document', async () => {
     const listener = await startWebPortListener();
     t.after(listener.close);
     // The first name has no server at this port, and the second does not resolve.
-    for (const name of ['agents.example.com', 'nobody.example.com', '127.0.0.1']) {
+    for (const name of ['agents.example.com', 'absent.example.com', '127.0.0.1']) {
       const id = `https://${name}:${listener.port}/x`;
       const { host } = new URL(id);
       const expected = `could not fetch the client's metadata document from ${host}: there is no connection to that host. The operator can allow connections to that host, or set CLIENT_METADATA_DOCUMENTS=off`;

@@ -95,7 +95,7 @@ for (const engine of engines) {
       const claims = { name: 'O\u0000lga\u0007 ', email: 'olga\u0000@corp.example', email_verified: true };
       const user = await getUser(await signIn({ sub: 'olga', ...claims }));
       assert.deepEqual([user.name, user.email ?? null], ['O\ufffdlga\ufffd', null]);
-      await signIn({ sub: 'nobody', name: '\u0000' });
+      await signIn({ sub: 'absent', name: '\u0000' });
     });
 
     it('[sec E6] rejects a subject with a control character, which could pass for another subject', async () => {

@@ -100,7 +100,7 @@ describe('passthrough mode', async () => {
     const offered = Object.keys((await response.json()) as Json).filter((name) => name.startsWith('revocation'));
     assert.deepEqual(offered, []);
     const tokens = await world.getTokens(client);
-    for (const token of [tokens.refresh_token, tokens.access_token, 'of-somebody', 'thp_x']) {
+    for (const token of [tokens.refresh_token, tokens.access_token, 'of-a-person', 'thp_x']) {
       const reply = await client.revoke(token, { token_type_hint: 'refresh_token' });
       assertOAuthError(reply, 400, 'unsupported_token_type');
       assert.match(String(reply.body.error_description), /only the provider can revoke/);

@@ -75,13 +75,13 @@ describe('login for a view', async () => {
   it('restricts the provider’s own token to the view, whatever it could reach before [agent 2] [sec M9]', async () => {
     const slug = await createServer({ token_mode: 'passthrough' });
     const body = { access_token: 'the-same-every-time', token_type: 'bearer', expires_in: 600 };
-    assert.deepEqual(await getStatuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
+    assert.deepEqual(await getStatuses(slug, { access_token: 'of-a-person' }), [200, 200, 200]);
     assert.deepEqual(await getStatuses(slug, { access_token: body.access_token }), [200, 200, 200]);
     const { client, tokens } = await logIn(slug, 'desk');
     assert.deepEqual(await getStatuses(slug, tokens), [401, 200, 401]);
     const renewed = expectTokens(await client.refresh(tokens.refresh_token, resourceFor(slug, 'desk')));
     assert.deepEqual(await getStatuses(slug, renewed), [401, 200, 401]);
-    assert.deepEqual(await getStatuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
+    assert.deepEqual(await getStatuses(slug, { access_token: 'of-a-person' }), [200, 200, 200]);
     // A provider may return the same token again, which this process has cached.
     world.provider.onToken(() => ({ body }));
     const { tokens: known } = await logIn(slug, 'desk');

@@ -14,7 +14,7 @@ describe('many requests of one workspace that wait for the database', async () =
   const toolhost = await startToolhost({ env: { DATABASE_URL: url }, egressPorts: [upstream.port] });
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await toolhost.createServer(buildServerAt('beside', upstream.url));
+  await toolhost.createServer(buildServerAt('nearby', upstream.url));
   after(async () => {
     await client.end();
     await toolhost.stop();
@@ -44,9 +44,9 @@ describe('many requests of one workspace that wait for the database', async () =
       assert.match(text, /Too many requests are queued .* Nothing was changed; retry in 2 s/);
     }
     // The other key of this workspace and the other workspace can still read and change data.
-    assert.equal((await toolhost.rest('GET', '/servers/beside')).status, 200);
+    assert.equal((await toolhost.rest('GET', '/servers/nearby')).status, 200);
     assert.equal((await toolhost.rest('GET', '/workspace/limits', { key: otherKey })).status, 200);
-    const changed = await toolhost.rest('PATCH', '/servers/beside', { key: busyKey, body: { description: 'New.' } });
+    const changed = await toolhost.rest('PATCH', '/servers/nearby', { key: busyKey, body: { description: 'New.' } });
     assert.equal(changed.status, 200);
     await client.query('commit');
     await Promise.all(pending);
@@ -62,9 +62,9 @@ describe('many requests of one workspace that wait for the database', async () =
       assert.ok((await scrapeMetrics(toolhost.url)).value('toolhost_report_refusals_total') >= 11);
     });
     const others = await Promise.all([
-      toolhost.callTool('beside', key, 'get'),
+      toolhost.callTool('nearby', key, 'get'),
       toolhost.rest('GET', '/keys', { key: other }),
-      toolhost.rest('GET', '/servers/beside'),
+      toolhost.rest('GET', '/servers/nearby'),
     ]);
     await client.query('commit');
     const [called, keys, server] = others;

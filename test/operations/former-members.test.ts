@@ -76,7 +76,7 @@ for (const engine of engines) {
       const { send, id } = await join();
       const direct = await makeKey(send, 'deploy');
       const second = await makeKey(direct.send, 'made with it', ['manage:read']);
-      const other = await makeKey(asOwner, 'of somebody else');
+      const other = await makeKey(asOwner, 'of another user');
       await send('PUT', '/models/eds', { kind: 'openai', model: 'm' });
       assert.equal(await isAccepted(direct.key), true);
       const { body } = await asOwner('DELETE', `/members/${id}`, { revoke_access: true });

@@ -90,8 +90,8 @@ describe('names in the audit log and session information', async () => {
 
   it('reports the found and the allowed value when an invitation has an invalid address', async () => {
     const { send } = await signIn('Dora');
-    const reply = await send('POST', '/invitations', { email: 'nobody', role: 'viewer' });
-    const message = 'found "nobody"; allowed: one email address, such as anna@example.com';
+    const reply = await send('POST', '/invitations', { email: 'absent', role: 'viewer' });
+    const message = 'found "absent"; allowed: one email address, such as anna@example.com';
     assert.deepEqual([reply.status, reply.body.problems], [400, [{ path: 'email', message }]]);
   });
 });

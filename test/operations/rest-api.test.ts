@@ -221,7 +221,7 @@ describe('REST API', async () => {
       assert.deepEqual(pluck(pathParameters, 'name', 'required'), inPath, path);
       if (method === 'GET' || method === 'DELETE') assert.equal(op.requestBody, undefined, path);
       const scopes = op['x-scope'] === 'call' ? (['manage'] as const) : (['call'] as const);
-      const unfit = await toolhost.createKey({ workspace: 'nobody', scopes: [...scopes] });
+      const unfit = await toolhost.createKey({ workspace: 'absent', scopes: [...scopes] });
       const send = createKeyClient(toolhost, unfit);
       const refused = await send(method, path.replaceAll(/\{(\w+)\}/g, 'x'), op.requestBody && {});
       assert.match(assertProblem(refused, 403).detail, new RegExp(`needs the scope ${op['x-scope']}`), path);

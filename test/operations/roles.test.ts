@@ -86,7 +86,7 @@ describe('permissions of people in the dashboard', async () => {
       const { user } = (await owner.send('GET', '/session')).body as { user: { id: string } };
       await owner.send('POST', '/invitations', { email: 'guest@mail.example', role: 'editor' });
       const foreignInput = { id: user.id, email: 'guest@mail.example', workspace_id: 'wsp_theirs', role: 'viewer' };
-      const unknownNames = { id: 'usr_unknown', email: 'nobody@mail.example', workspace_id: 'wsp_unknown' };
+      const unknownNames = { id: 'usr_unknown', email: 'absent@mail.example', workspace_id: 'wsp_unknown' };
       const pickKnownFields = (input: Json) =>
         Object.fromEntries(Object.entries(input).filter(([name]) => name in op.input.shape));
       const earlier = (await owner.send('GET', '/members')).body;

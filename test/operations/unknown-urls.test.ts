@@ -9,7 +9,7 @@ const browserAccept = 'text/html,application/xhtml+xml,application/xml;q=0.9,ima
 const programAccepts = [undefined, '*/*', 'application/json', 'text/event-stream, application/json'];
 
 /** URLs without a server or view, and the URL of a server whose slug is no longer in use. */
-const unknownEndpoints = ['nobody', 'nobody/desk', 'echo/desk', 'manage/desk', 'gone', '<b>'].map(
+const unknownEndpoints = ['absent', 'absent/desk', 'echo/desk', 'manage/desk', 'gone', '<b>'].map(
   (path) => `/mcp/${path}`,
 );
 
@@ -85,7 +85,7 @@ describe('an unknown URL', async () => {
 
   it('[find D4] returns the same headers for HEAD and GET, to browsers and programs', async () => {
     const fixed = ['/', '/mcp/echo', '/mcp/manage', '/api/v1/nope', '/api/v1/servers', '/livez', '/readyz'];
-    const others = ['/files/nothing', '/.well-known/oauth-protected-resource/mcp/nobody', '/mcp/echo/register'];
+    const others = ['/files/nothing', '/.well-known/oauth-protected-resource/mcp/absent', '/mcp/echo/register'];
     const assertSameHead = async (path: string, accept: string | undefined, headers = {}) => {
       const [getReply, headReply] = [await get(path, accept, headers), await send('HEAD', path, accept, headers)];
       assert.deepEqual([getHead(headReply), headReply.text], [getHead(getReply), ''], `${path} for ${accept}`);

@@ -154,7 +154,7 @@ describe('the MCP endpoint over HTTP', async () => {
 
   it('sends a unique request id, no-store, and nosniff with every response', async () => {
     const notified = await post({}, { jsonrpc: '2.0', method: 'notifications/initialized' });
-    const replies = [await post({}), await post({}, 'not json'), await toolhost.post('nobody', call()), notified];
+    const replies = [await post({}), await post({}, 'not json'), await toolhost.post('absent', call()), notified];
     assert.equal(replies[0]?.status, 200);
     const ids = new Set(replies.map((reply) => reply.headers.get('x-request-id')));
     assert.deepEqual([ids.size, ids.has(null)], [replies.length, false]);

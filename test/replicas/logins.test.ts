@@ -68,11 +68,11 @@ describe('logins on two replicas with one database', () => {
     const tools = [createTool(`${world.upstream.url}/things`)];
     slug = await world.createServer({ tools }, { token_mode: 'passthrough' });
     const body = { access_token: `known-${slug}`, token_type: 'bearer', expires_in: 600 };
-    assert.equal(await getStatusAtSecond('of-somebody'), 200);
+    assert.equal(await getStatusAtSecond('of-a-person'), 200);
     await world.updateServer(slug, { views: { desk: { tools: ['run'] } } });
     // Once the other replica knows the view, no remaining change would make it forget the token.
     await eventually(async () => {
-      assert.equal((await secondReplica.rpc(`${slug}/desk`, 'of-somebody', 'tools/list')).status, 200);
+      assert.equal((await secondReplica.rpc(`${slug}/desk`, 'of-a-person', 'tools/list')).status, 200);
     }, propagationTimeoutMs);
     assert.equal(await getStatusAtSecond(body.access_token), 200);
     const client = await world.registerClient(slug);

@@ -73,7 +73,7 @@ describe('the npm package', () => {
       assert.ok(existsSync(join(modules, 'toolhost', file)), file);
   });
 
-  it('[ship 1] contains no test, although unit tests are beside the code', () => {
+  it('[ship 1] contains no test, although unit tests are next to the code', () => {
     assert.deepEqual(findTestCode(join(packedToolhost.folder, 'node_modules', 'toolhost')), []);
   });
 
@@ -118,7 +118,7 @@ describe('the npm package', () => {
       t.diagnostic(`Node ${version}: ${durations}`);
       assert.ok(startMs < maxStartRatio * emptyProgramMs, durations);
       assert.match(await callExample(service), /Website relaunch/);
-      const headers = { cookie: 'toolhost-session=somebody' };
+      const headers = { cookie: 'toolhost-session=username' };
       const page = await (await fetch(service.url, { headers })).text();
       const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
       assert.equal((await fetch(new URL(script, service.url))).status, 200);

@@ -168,7 +168,7 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
         freshRequest(url + path, { ...more, headers: { ...more.headers, ...headers } });
       const calledReply = await freshCall(`${url}/hub`, 'called', { key: service.key, headers });
       assert.deepEqual([calledReply.status, calledReply.text.includes('"isError":true')], [200, false], name);
-      const page = await sendRequest('/hub/', { headers: { cookie: '__Secure-toolhost-session=somebody' } });
+      const page = await sendRequest('/hub/', { headers: { cookie: '__Secure-toolhost-session=username' } });
       const [, script = ''] = /src="([^"]+)"/.exec(page.text) ?? [];
       assert.match(script, /^\/hub\/assets\//, name);
       assert.equal((await sendRequest(script)).status, 200, name);

@@ -41,9 +41,9 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
     const { json } = getJsonEditor(page);
     await json.fill(JSON.stringify(dashboard.config('taken-before'), null, 2));
     await assertFieldError(field(page, 'Slug'), /used by a server of this workspace/i);
-    await field(page, 'Slug').fill('taken-by-nobody');
+    await field(page, 'Slug').fill('taken-by-absent');
     await button(page, 'Create server').click();
-    await page.waitForURL(/\/servers\/taken-by-nobody/);
+    await page.waitForURL(/\/servers\/taken-by-absent/);
   });
 
   it('shows login errors at their fields', async (t) => {
@@ -106,10 +106,10 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
   it('reports invalid input at the fields of the workspace settings', async (t) => {
     const page = await openPage(t, dashboard, '/settings', { person: { name: 'Solo', workspace: 'wsp_solo' } });
     const address = field(page, 'Invite by email');
-    await address.fill('nobody');
+    await address.fill('absent');
     await button(page, 'Invite').click();
     await assertFieldError(address, /address/i);
-    assert.equal(await address.inputValue(), 'nobody');
+    assert.equal(await address.inputValue(), 'absent');
     await address.fill('guest@mail.example');
     await button(page, 'Invite').click();
     await page.getByRole('table', { name: 'Members' }).getByText('guest@mail.example').waitFor();

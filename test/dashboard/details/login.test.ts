@@ -119,7 +119,7 @@ describe('a login test in the dashboard', { concurrency: 2 }, () => {
   });
 
   it('shows the callback URL to register while it waits, and stops on request', async (t) => {
-    await serve('mistyped', { client_id: 'nobody-the-provider-knows' });
+    await serve('mistyped', { client_id: 'absent-the-provider-knows' });
     const page = await open(t, '/servers/mistyped/settings');
     const tab = await startLogin(page);
     await button(tab, 'Allow and log in').click();

@@ -59,7 +59,7 @@ export function serverEntry(slug: string, more: Json = {}): Json {
     tool_count: 1,
     version: 1,
   };
-  return { ...defaults, created_at: timestamp, updated_at: timestamp, created_by: 'somebody', ...more };
+  return { ...defaults, created_at: timestamp, updated_at: timestamp, created_by: 'username', ...more };
 }
 
 export function buildConfig(slug: string, more: Json = {}): Json {

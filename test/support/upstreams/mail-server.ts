@@ -20,7 +20,7 @@ export async function startMailServer() {
         [currentMail, isInData] = [{ to: [], text: '' }, false];
         sendLine('250 kept');
       } else if (isInData) currentMail.text += `${line}\n`;
-      else if (/^RCPT/i.test(line) && state.refusesRecipients) sendLine('550 nobody of that name');
+      else if (/^RCPT/i.test(line) && state.refusesRecipients) sendLine('550 no such mailbox');
       else if (/^DATA/i.test(line)) {
         isInData = true;
         sendLine('354 go on');

@@ -101,7 +101,7 @@ describe('the cache of a process', () => {
             max: 2,
             freshness,
             getIds: ({ key }) => [`id of ${key}`],
-            getOwner: () => 'nobody',
+            getOwner: () => 'absent',
           });
           const waiting: (() => void)[] = [];
           const results: Promise<void>[] = [];
