@@ -28,7 +28,7 @@ const expectResult = (outcome: Outcome, message: RegExp): ExpectedResult => ({ o
 const timedOut = expectResult('timeout', /^upstream did not answer within 400 ms$/);
 const closed = expectResult('unreachable', /^the upstream closed the connection before it responded$/);
 const broken = expectResult('malformed', /^the upstream closed the connection before the end of its response$/);
-const invalidHttp = expectResult('malformed', /^the upstream response is not valid HTTP$/);
+const invalidHttp = expectResult('malformed', /^the response of \S+ is not plain HTTP\/1; found /);
 /** A body that is not valid JSON is passed on as text. */
 const asText = expectResult('ok', /^[{["]/);
 const oversize = expectResult('oversize', /^the response is larger than 262144 bytes\. /);
@@ -39,7 +39,7 @@ const noTls = expectResult(
   'unreachable',
   /^no TLS connection to the upstream could be established; check that it uses https on this port$/,
 );
-const unsolicited = expectResult('malformed', /^the upstream responded with 101, which was not requested$/);
+const unsolicited = expectResult('malformed', / is not plain HTTP\/1; found status 101, which was not requested$/);
 const selfSignedTls = expectResult('unreachable', /^the TLS certificate of the upstream is self-signed$/);
 
 /** Number of faults that are complete HTTP responses, so that their connections may be reused. */

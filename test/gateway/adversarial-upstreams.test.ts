@@ -14,7 +14,8 @@ const closedError = /^the upstream closed the connection before it responded$/;
 const truncatedError = /^the upstream closed the connection before the end of its response$/;
 const oversizeError = /^the response is larger than 1048576 bytes\. /;
 const timeoutError = /^upstream did not answer within 300 ms$/;
-const invalidHttpError = /^the upstream response is not valid HTTP$/;
+const invalidHttpError =
+  /^the response of [\w-]+\.example:\d+ is not plain HTTP\/1; found (bytes that are not HTTP\/1$|an invalid |both )/;
 
 /** Error of a call during which a busy machine paused this process. It says nothing about the upstream. */
 const pausedError = /^this service was paused during the call/;
@@ -36,7 +37,11 @@ const cases: [path: string, timeoutMs: number, expected: RegExp][] = [
   ['/huge-headers', 2000, tooMuchFramingError],
   ['/endless-headers', 2000, tooMuchFramingError],
   ['/interim-flood', 2000, /^the upstream responded with too many interim responses$/],
-  ['/upgrade', 2000, /^the upstream responded with 101, which was not requested$/],
+  [
+    '/upgrade',
+    2000,
+    /^the response of upgrade\.example:\d+ is not plain HTTP\/1; found status 101, which was not requested$/,
+  ],
   ['/bad-gzip', 2000, /^the upstream responded with a body that cannot be decompressed$/],
   ['/status/418', 2000, /^HTTP 418 Chosen\n\{"status":418\}$/],
   ['/status/599', 2000, /^HTTP 599 Chosen\n/],

@@ -1,53 +1,9 @@
-import { Buffer } from 'node:buffer';
-import { createRequire } from 'node:module';
-import type { LookupFunction, Socket } from 'node:net';
-import type * as undici from 'undici';
+import type { Buffer } from 'node:buffer';
+import type { Socket } from 'node:net';
 import type { Connections, Pool } from './connections.ts';
-import type { Transfer } from './http-client.ts';
-
-/**
- * The two modules of undici that are used. Its main module also loads fetch, caches, mocks, and proxies: 80 files and 8
- * MB.
- */
-const require = createRequire(import.meta.url);
-const Client = require('undici/lib/dispatcher/client.js') as typeof undici.Client;
-const buildConnector = require('undici/lib/core/connect.js') as typeof undici.buildConnector;
-
-/** Connects for undici. Returns the connecting socket, if there is one, so that it can be destroyed. */
-export type Connect = (
-  options: undici.buildConnector.Options,
-  callback: undici.buildConnector.Callback,
-) => Socket | undefined;
-
-const connectTimeoutMs = 3000;
-/**
- * Header size at which undici ends a connection. A transfer ends it long before that: for each header line beyond its
- * limit, undici creates an error, which takes longer than the line itself.
- */
-const maxHeaderBytes = 512 * 1024;
-/** Idle time after which undici closes a connection. The sweep usually closes it earlier. */
-const keepAliveTimeoutMs = 10_000;
-
-/**
- * Shared read buffer of all upstream sockets. The bytes are copied immediately. Otherwise Node allocates memory for
- * each read, which costs more than the copy and lasts until the next garbage collection.
- */
-const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
-const onread = {
-  buffer: readBuffer,
-  callback(this: Socket, bytes: number): boolean {
-    const copy = Buffer.allocUnsafe(bytes);
-    readBuffer.copy(copy, 0, 0, bytes);
-    return this.push(copy);
-  },
-};
-
-/** Creates undici's connector, which resolves names with `lookup`. */
-export function createConnector(lookup: LookupFunction): Connect {
-  // Undici forwards unknown options to net.connect and tls.connect, and returns its socket. Its types omit both.
-  const socketOptions: object = { autoSelectFamily: true, lookup, onread };
-  return buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
-}
+import { formatRequestHead } from './request-head.ts';
+import { NotHttpError, ResponseReader } from './response-reader.ts';
+import type { Transfer } from './transfer.ts';
 
 /**
  * A connection to an upstream, which carries one request at a time. HTTP/1.1 does not identify the request of a
@@ -62,127 +18,137 @@ export class Connection {
   completedRequests = 0;
   /** Transfer that has checked out the connection. */
   transfer: Transfer | undefined;
+  /** Time in ms that the upstream keeps the connection while it is idle, if it said so. */
+  keepAliveTimeoutMs: number | undefined;
   /** True if the request of the transfer was written. */
-  isRequestSent = false;
-  /**
-   * True if the upstream responded before it had received the whole request. It is then unknown how it reads the
-   * remainder.
-   */
-  isTainted = false;
-  readonly #client: undici.Client;
+  #isRequestSent = false;
+  #isClosed = false;
+  #socket: Socket | undefined;
   #connecting: Socket | undefined;
-  /** True if the final response to the request has started. */
-  #hasResponse = false;
-  /** Buffered beginning of a possible interim response. */
-  #buffered: Buffer = emptyBuffer;
+  readonly #connections: Connections;
+  readonly #reader = new ResponseReader();
 
   constructor(pool: Pool, connections: Connections) {
     this.pool = pool;
-    const { url, connect } = pool.upstream;
-    this.#client = new Client(url, {
-      connect: (options, callback) => {
-        this.#connecting = connect(options, (...[error, socket]) => {
-          this.#connecting = undefined;
-          if (socket) this.#watch(socket, connections);
-          callback(...([error, socket] as Parameters<typeof callback>));
-        });
-      },
-      pipelining: 1,
-      keepAliveTimeout: keepAliveTimeoutMs,
-      maxHeaderSize: maxHeaderBytes,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      allowH2: false,
-    });
-    this.#client.on('disconnect', (_origin, _targets, error) => {
-      // A request that was not written yet is sent over a new socket, and one that was written fails by itself.
-      if (this.transfer) return;
-      if (isUnsolicited(error)) connections.reportUnsolicited(pool.upstream);
-      connections.closeIdle(this);
-    });
+    this.#connections = connections;
   }
 
   /** Sends the request of the current transfer, unless that has ended. */
-  send(addedHeaders: readonly string[]): void {
+  send(): void {
     const transfer = this.transfer as Transfer;
     if (transfer.isSettled) return;
-    this.#hasResponse = false;
-    this.#buffered = emptyBuffer;
-    const { path, method, headers, body = null } = transfer.exchange;
-    this.#client.dispatch({ path, method, headers: [...headers, ...addedHeaders], body }, transfer);
+    if (this.#socket) this.#write(this.#socket, transfer);
+    else this.#connect();
   }
 
-  /** Closes the connection. Its current request fails. */
-  close(): Promise<void> {
-    // Undici would let the socket continue to connect although no request waits for it.
-    this.#connecting?.destroy();
-    return this.#client.destroy();
+  #connect(): void {
+    let isSettled = false;
+    const socket = this.pool.upstream.connect(
+      (bytes) => this.#read(bytes),
+      (error, connectedSocket) => {
+        isSettled = true;
+        this.#connecting = undefined;
+        if (this.#isClosed) connectedSocket?.destroy();
+        else if (connectedSocket) this.#use(connectedSocket);
+        else this.transfer?.onConnectionError(error as Error);
+      },
+    );
+    if (!isSettled) this.#connecting = socket;
   }
 
-  /** Listens before undici does, while the bytes can still be inspected. */
-  #watch(socket: Socket, connections: Connections): void {
-    socket.on('readable', () => {
-      if (socket.readableLength === 0) return;
-      if (this.isRequestSent) {
-        // A request that fits the buffer counts as sent, although TLS may not have confirmed it yet.
-        if (socket.writableNeedDrain) this.isTainted = true;
-        if (this.transfer?.receive(socket.readableLength) === false) socket.read();
-        else if (!this.#hasResponse) this.#skipContinue(socket);
-        return;
-      }
-      const isIdleTimeout = idleTimeoutPattern.test(String(socket.read()));
-      socket.destroy();
-      if (!isIdleTimeout) connections.reportUnsolicited(this.pool.upstream);
-    });
+  #use(socket: Socket): void {
+    this.#socket = socket;
+    socket.on('error', (error) => this.#lose(socket, error));
+    socket.on('end', () => this.#lose(socket));
+    socket.on('close', () => this.#lose(socket));
+    // The deadline of a transfer keeps the process alive; an idle connection must not.
+    socket.unref();
+    if (this.transfer && !this.transfer.isSettled) this.#write(socket, this.transfer);
   }
 
-  /**
-   * Removes 100 Continue, which a client must accept without having requested it (RFC 9110, 15.2), but undici does not.
-   */
-  #skipContinue(socket: Socket): void {
-    const received = socket.read() as Buffer;
-    const bytes = this.#buffered.length > 0 ? Buffer.concat([this.#buffered, received]) : received;
-    this.#buffered = emptyBuffer;
-    // A final response, as nearly every one is, is not searched.
-    if (bytes.length >= interimPrefix.length && bytes[interimPrefix.length - 1] !== digitOne) {
-      this.#hasResponse = true;
-      socket.unshift(bytes);
+  #write(socket: Socket, transfer: Transfer): void {
+    const { exchange } = transfer;
+    const { method, body } = exchange;
+    let head: string;
+    try {
+      head = formatRequestHead(exchange, this.pool.upstream.host, this.#connections.hopHeader);
+    } catch (error) {
+      transfer.onConnectionError(error as Error);
       return;
     }
-    const { forwarded, remainder } = removeContinue(bytes);
-    const isIncomplete = remainder.length < maxInterimBytes && mayBecomeInterim(remainder);
-    if (isIncomplete) this.#buffered = remainder;
-    else forwarded.push(remainder);
-    this.#hasResponse = !isIncomplete;
-    if (forwarded.length > 0) socket.unshift(Buffer.concat(forwarded));
+    this.#reader.start(transfer, method);
+    this.#isRequestSent = true;
+    if (body === undefined || body.length === 0) socket.write(head, 'latin1');
+    else {
+      socket.cork();
+      socket.write(head, 'latin1');
+      socket.write(body);
+      socket.uncork();
+    }
   }
-}
 
-const emptyBuffer = Buffer.alloc(0);
-/** Maximum bytes of an interim response that is examined. A longer one is passed to undici. */
-const maxInterimBytes = 4096;
-/** Matches an interim response and captures the last two digits of its status. */
-const interimPattern = /HTTP\/1\.[01] 1(\d\d)\b[^\n]*\n(?:[^\n]+\n)*?\r?\n/y;
-const interimPrefix = 'HTTP/1.1 1';
-const digitOne = 0x31;
-
-/** Returns the interim responses at the beginning of `bytes`, except 100 Continue, and the bytes after them. */
-function removeContinue(bytes: Buffer): { forwarded: Buffer[]; remainder: Buffer } {
-  const text = mayBecomeInterim(bytes) ? bytes.toString('latin1') : '';
-  const forwarded: Buffer[] = [];
-  let offset = 0;
-  interimPattern.lastIndex = 0;
-  for (let match = interimPattern.exec(text); match; match = interimPattern.exec(text)) {
-    if (match[1] !== '00') forwarded.push(bytes.subarray(offset, interimPattern.lastIndex));
-    offset = interimPattern.lastIndex;
+  #read(bytes: Buffer): void {
+    const { transfer } = this;
+    if (this.#isClosed) return;
+    if (!transfer || !this.#isRequestSent) this.#refuseUnsolicited(bytes);
+    else if (transfer.receive(bytes.length)) {
+      try {
+        const length = this.#reader.read(bytes);
+        if (this.#reader.isDone && !transfer.isSettled) this.#complete(transfer, length === bytes.length);
+      } catch (error) {
+        if (!(error instanceof NotHttpError)) throw error;
+        this.#connections.reportMalformed(this.pool.upstream, bytes);
+        transfer.onConnectionError(error);
+      }
+    }
   }
-  return { forwarded, remainder: bytes.subarray(offset) };
-}
 
-/** Returns true if more bytes could complete an interim response. */
-function mayBecomeInterim(bytes: Buffer): boolean {
-  const beginning = bytes.toString('latin1', 0, interimPrefix.length).replace('HTTP/1.0', 'HTTP/1.1');
-  return interimPrefix.startsWith(beginning);
+  /** Ends a transfer with its complete response. The state of the connection decides if another one may use it. */
+  #complete(transfer: Transfer, isExact: boolean): void {
+    // An upstream that responds before it has the whole request may read the remainder as the next one. A request that
+    // fits the buffer counts as sent, although TLS may not have confirmed it yet.
+    const isReusable = isExact && this.#reader.keepsAlive && this.#socket?.writableNeedDrain === false;
+    if (!isExact) this.#connections.reportUnsolicited(this.pool.upstream);
+    this.keepAliveTimeoutMs = this.#reader.keepAliveTimeoutMs;
+    this.#isRequestSent = false;
+    transfer.succeed(isReusable);
+  }
+
+  /** Drops the socket. A checked-out connection opens another one, because its request was not sent. */
+  #refuseUnsolicited(bytes: Buffer): void {
+    this.#dropSocket();
+    const isIdleTimeout = idleTimeoutPattern.test(bytes.toString('latin1', 0, maxPatternBytes));
+    if (!isIdleTimeout) this.#connections.reportUnsolicited(this.pool.upstream);
+    if (!this.transfer) this.#connections.closeIdle(this);
+  }
+
+  #dropSocket(): Socket | undefined {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    return socket?.destroy();
+  }
+
+  /** The socket failed, or the upstream closed it. */
+  #lose(socket: Socket, error?: Error): void {
+    if (this.#socket !== socket) return;
+    this.#dropSocket();
+    const { transfer } = this;
+    if (!transfer) this.#connections.closeIdle(this);
+    else if (this.#isRequestSent) {
+      // Some servers reset a connection whose request they have not read to its end.
+      const isEnd = error === undefined || (error as NodeJS.ErrnoException).code === 'ECONNRESET';
+      if (isEnd && this.#reader.endsWithConnection) this.#complete(transfer, true);
+      else transfer.onConnectionError(error ?? createClosedError());
+    }
+  }
+
+  /** Closes the connection. Returns its socket, which may still have to be closed. */
+  close(): Socket | undefined {
+    this.#isClosed = true;
+    this.#reader.stop();
+    this.#connecting?.destroy();
+    return this.#dropSocket();
+  }
 }
 
 /**
@@ -190,8 +156,9 @@ function mayBecomeInterim(bytes: Buffer): boolean {
  * 15.5.9).
  */
 const idleTimeoutPattern = /^HTTP\/1\.[01] 408 /;
+const maxPatternBytes = 16;
 
-/** Detects undici's errors for bytes after a response in the same packet. */
-function isUnsolicited(error: Error): boolean {
-  return error.message === 'bad response' || error.name === 'HTTPParserError';
+/** Returns the error for a connection that was closed before the end of the response. */
+export function createClosedError(): Error {
+  return Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' });
 }

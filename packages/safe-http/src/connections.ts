@@ -1,8 +1,12 @@
+import type { Buffer } from 'node:buffer';
+import { once } from 'node:events';
 import { performance } from 'node:perf_hooks';
 import { OutboundError } from '@toolhost/errors/errors';
-import { type Connect, Connection } from './connection.ts';
+import { Connection, createClosedError } from './connection.ts';
 import { createGuardedConnector } from './connector.ts';
-import type { OutboundOptions, Transfer } from './http-client.ts';
+import type { OutboundOptions } from './http-client.ts';
+import type { Connect } from './open-socket.ts';
+import type { Transfer } from './transfer.ts';
 
 /** Maximum connections of a process. Each takes a file descriptor and about 50 KB of memory. */
 export const maxUpstreamConnections = 4096;
@@ -31,8 +35,8 @@ const maxUpstreams = 2700;
 type Upstream = {
   workspaceId: string;
   origin: string;
-  /** Origin as a URL, for undici. */
-  url: URL;
+  /** Value of the Host header. */
+  host: string;
   connect: Connect;
   /**
    * Number of quiet periods without unsolicited bytes. From `trustedQuietPeriods` on, connections may be reused
@@ -88,8 +92,8 @@ export class Connections {
   readonly #options: OutboundOptions;
   readonly #clock: () => number;
   readonly #maxConnections: number;
-  /** Header that marks every request: name and value. */
-  readonly #hopHeader: readonly string[];
+  /** Name of the header that marks every request. */
+  readonly hopHeader: string;
   readonly #open = new Set<Connection>();
   readonly #pools = new Set<Pool>();
   readonly #workspaces = new Map<string, Workspace>();
@@ -97,6 +101,11 @@ export class Connections {
   readonly #upstreams: Cache<Upstream>;
   #requests = 0;
   #unsolicitedCount = 0;
+  #malformedCount = 0;
+  /** Connections whose requests are sent in this turn of the event loop, and in the next one. */
+  #outbox: Connection[] = [];
+  #nextOutbox: Connection[] = [];
+  #outboxImmediate: NodeJS.Immediate | undefined;
   #isClosed = false;
   #sweeping: NodeJS.Timeout | undefined;
 
@@ -104,7 +113,7 @@ export class Connections {
     this.#options = options;
     this.#clock = options.clock ?? performance.now.bind(performance);
     this.#maxConnections = options.maxConnections ?? maxUpstreamConnections;
-    this.#hopHeader = [options.hopHeader, '1'];
+    this.hopHeader = options.hopHeader;
     this.#upstreams = options.createCache({ max: maxUpstreams, getOwner: ({ workspaceId }) => workspaceId });
   }
 
@@ -117,6 +126,7 @@ export class Connections {
       running: this.#requests,
       waiting,
       unsolicited: this.#unsolicitedCount,
+      malformed: this.#malformedCount,
     };
   }
 
@@ -148,16 +158,15 @@ export class Connections {
     }
   }
 
-  /** Returns a connection after a complete response. */
-  checkIn(connection: Connection): void {
+  /** Returns a connection after a complete response. `isReusable` is true if it may carry another request. */
+  checkIn(connection: Connection, isReusable: boolean): void {
     const { pool } = connection;
     this.#requests--;
     pool.workspace.tenant.requests--;
     connection.transfer = undefined;
-    connection.isRequestSent = false;
     connection.completedRequests++;
     connection.idleSince = this.#clock();
-    const shouldClose = connection.isTainted || pool.credentialHash === undefined || this.#isClosed;
+    const shouldClose = !isReusable || pool.credentialHash === undefined || this.#isClosed;
     if (shouldClose || pool.upstream.untrustedUntil > connection.idleSince) this.#close(connection);
     else {
       pool.idle.push(connection);
@@ -175,18 +184,25 @@ export class Connections {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#sweeping);
+    clearImmediate(this.#outboxImmediate);
     for (const pool of this.#pools) {
       clearTimeout(pool.quietTimer);
       clearImmediate(pool.serveImmediate);
       for (const transfer of pool.waiting.splice(0)) transfer.fail(createStoppingError());
     }
-    await Promise.all([...this.#open].map((connection) => connection.close()));
+    const closing = [...this.#open].map((connection) => {
+      const socket = connection.close();
+      if (connection.transfer) connection.transfer.onConnectionError(createClosedError());
+      else this.closeIdle(connection);
+      return socket && !socket.closed ? once(socket, 'close') : undefined;
+    });
+    await Promise.all(closing);
   }
 
   /**
-   * Checks out a connection. Until the upstream is trusted, a request over a reused connection waits for the next turn
-   * of the event loop, and undici writes it one turn later. So bytes that arrived while this process was too busy to
-   * read are read first.
+   * Checks out a connection. A request over a reused connection is sent after the sockets that are ready now have been
+   * read, and until the upstream is trusted, after those that are ready in the next turn of the event loop. So bytes
+   * and closures that arrived while this process was too busy to read are read first.
    */
   #checkOut(connection: Connection, transfer: Transfer): void {
     const { upstream, workspace } = connection.pool;
@@ -194,9 +210,20 @@ export class Connections {
     workspace.tenant.requests++;
     connection.transfer = transfer;
     transfer.connection = connection;
-    if (connection.completedRequests === 0 || upstream.quietPeriods >= trustedQuietPeriods)
-      connection.send(this.#hopHeader);
-    else setImmediate(() => connection.send(this.#hopHeader));
+    if (connection.completedRequests === 0) connection.send();
+    else {
+      const isTrusted = upstream.quietPeriods >= trustedQuietPeriods;
+      (isTrusted ? this.#outbox : this.#nextOutbox).push(connection);
+      this.#outboxImmediate ??= setImmediate(() => this.#sendOutbox());
+    }
+  }
+
+  #sendOutbox(): void {
+    const due = this.#outbox;
+    this.#outbox = this.#nextOutbox;
+    this.#nextOutbox = due.length > 0 ? [] : due;
+    this.#outboxImmediate = this.#outbox.length > 0 ? setImmediate(() => this.#sendOutbox()) : undefined;
+    for (const connection of due) connection.send();
   }
 
   /**
@@ -247,12 +274,12 @@ export class Connections {
       clearInterval(this.#sweeping);
       this.#sweeping = undefined;
     }
-    void connection.close();
+    connection.close();
     if (pool.waiting.length > 0) this.#scheduleServing(pool);
     else this.#dropUnused(pool);
   }
 
-  /** Serves waiting transfers after undici has seen any bytes after the last response. */
+  /** Serves waiting transfers after any bytes behind the last response have been read. */
   #scheduleServing(pool: Pool): void {
     pool.serveImmediate ??= setImmediate(() => this.#serveWaiting(pool));
   }
@@ -325,11 +352,11 @@ export class Connections {
     const key = `${workspaceId} ${origin}`;
     const cached = this.#upstreams.get(key);
     if (cached) return cached;
-    // Undici reads the URL's origin for each request, and computing it takes 2 µs.
-    const url = Object.defineProperty(new URL(origin), 'origin', { value: origin });
+    const url = new URL(origin);
     const { allow, proxy, getResolver, onBlocked = () => undefined } = this.#options;
     const connect = createGuardedConnector(url, allow, getResolver(workspaceId), onBlocked, proxy);
-    const upstream = { workspaceId, origin, url, connect, quietPeriods: 0, untrustedUntil: Number.NEGATIVE_INFINITY };
+    const { host } = url;
+    const upstream = { workspaceId, origin, host, connect, quietPeriods: 0, untrustedUntil: Number.NEGATIVE_INFINITY };
     this.#upstreams.set(key, upstream);
     return upstream;
   }
@@ -344,6 +371,12 @@ export class Connections {
     for (const pool of this.#pools) {
       if (pool.upstream === upstream) for (const connection of [...pool.idle]) this.closeIdle(connection);
     }
+  }
+
+  /** Reports a response that is not HTTP/1. `bytes` may belong to anyone. */
+  reportMalformed({ workspaceId, origin }: Upstream, bytes: Buffer): void {
+    this.#malformedCount++;
+    this.#options.onMalformed?.(workspaceId, origin, bytes);
   }
 
   /** Returns the connection that has been idle longest: of the same tenant or, if it has none, of any tenant. */
@@ -365,8 +398,7 @@ export class Connections {
     const now = this.#clock();
     const remaining: Connection[] = [];
     for (const connection of [...this.#pools].flatMap(({ idle }) => idle)) {
-      const keepAliveLimitMs = connection.completedRequests > 1 ? keepAliveMs : firstKeepAliveMs;
-      if (now - connection.idleSince >= keepAliveLimitMs) this.closeIdle(connection);
+      if (now - connection.idleSince >= getKeepAliveMs(connection)) this.closeIdle(connection);
       else remaining.push(connection);
     }
     for (const list of Map.groupBy(remaining, ({ pool }) => pool.workspace.tenant).values()) {
@@ -375,6 +407,11 @@ export class Connections {
       for (const connection of list.slice(maxIdlePerTenant)) this.closeIdle(connection);
     }
   }
+}
+
+/** Returns how long an idle connection is kept: less than the upstream keeps it, so that no request meets its end. */
+function getKeepAliveMs({ completedRequests, keepAliveTimeoutMs = Number.POSITIVE_INFINITY }: Connection): number {
+  return Math.min(completedRequests > 1 ? keepAliveMs : firstKeepAliveMs, keepAliveTimeoutMs - 2 * sweepMs);
 }
 
 function createStoppingError(): OutboundError {

@@ -2,9 +2,10 @@ import dns from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
 import { OutboundError } from '@toolhost/errors/errors';
 import { type BlockedClass, getBlockedClass, getLiteralAddress } from './address.ts';
-import { type Connect, createConnector } from './connection.ts';
+
 import { canConnect, type EgressAllow, isAllowed } from './egress.ts';
 import { connectThrough, type EgressProxy } from './egress-proxy.ts';
+import { type Connect, createConnect, type OnBytes, type OnSocket } from './open-socket.ts';
 
 /** Resolves a name like `dns.lookup` with `all: true`. Injected so that tests can act as the name server. */
 export type Resolve = (
@@ -39,40 +40,37 @@ export function createGuardedConnector(
   const literal = getLiteralAddress(hostname);
   const isLiteralBlocked = literal !== undefined && !canConnect(allow, hostname, literal, port);
   const lookUp = createGuardedLookup(allow, resolve, port, onBlocked);
-  const connect = createConnector(lookUp);
+  const connect = createConnect(origin, lookUp);
   const tunnel =
     proxy && !isAllowed(allow, hostname, literal ?? '', port)
       ? connectThrough(proxy, hostname, port, connect)
       : undefined;
-  const connectDirectly = (options: Parameters<Connect>[0], callback: Parameters<Connect>[1], connector = connect) =>
-    connector(options, (...[error, socket]) => {
-      if (error) callback(error, null);
-      else if (isPermittedPeer(socket, allow, hostname, port)) callback(null, socket);
+  const connectDirectly = (onBytes: OnBytes, onSocket: OnSocket, connectSocket = connect) =>
+    connectSocket(onBytes, (error, socket) => {
+      if (!socket || isPermittedPeer(socket, allow, hostname, port)) onSocket(error, socket);
       else {
         onBlocked(getBlockedClass(socket.remoteAddress ?? ''));
         socket.destroy();
-        callback(createBlockedError(), null);
+        onSocket(createBlockedError());
       }
     });
-  return (options, callback) => {
+  return (onBytes, onSocket) => {
     if (isLiteralBlocked) {
       onBlocked(getBlockedClass(literal));
-      callback(createBlockedError(), null);
+      onSocket(createBlockedError());
       return undefined;
     }
-    if (tunnel) {
-      if (literal !== undefined) return tunnel(options, callback);
-      lookUp(hostname, { all: true }, (error, result) => {
-        const addresses = typeof result === 'string' ? [] : result;
-        const areAllExcepted = addresses.every(({ address }) => isAllowed(allow, hostname, address, port));
-        if (error instanceof OutboundError) callback(error, null);
-        else if (error || !areAllExcepted) tunnel(options, callback);
-        // Resolving the name again could return an address that bypasses the proxy.
-        else connectDirectly(options, callback, createConnector(createFixedLookup(addresses)));
-      });
-      return undefined;
-    }
-    return connectDirectly(options, callback);
+    if (!tunnel) return connectDirectly(onBytes, onSocket);
+    if (literal !== undefined) return tunnel(onBytes, onSocket);
+    lookUp(hostname, { all: true }, (error, result) => {
+      const addresses = typeof result === 'string' ? [] : result;
+      const areAllExcepted = addresses.every(({ address }) => isAllowed(allow, hostname, address, port));
+      if (error instanceof OutboundError) onSocket(error);
+      else if (error || !areAllExcepted) tunnel(onBytes, onSocket);
+      // Resolving the name again could return an address that bypasses the proxy.
+      else connectDirectly(onBytes, onSocket, createConnect(origin, createFixedLookup(addresses)));
+    });
+    return undefined;
   };
 }
 

@@ -1,5 +1,5 @@
 import { connect as connectTcp, type Socket } from 'node:net';
-import type { Connect } from './connection.ts';
+import type { Connect, OnSocket } from './open-socket.ts';
 
 /**
  * Operator's proxy for all destinations that `EGRESS_ALLOW` does not name. `authorization` is a header value, if the
@@ -20,12 +20,12 @@ function createProxyError(message: string): Error {
  * it. The proxy resolves the name, so it decides which addresses can be reached.
  */
 export function connectThrough(proxy: EgressProxy, hostname: string, port: number, connectTls: Connect): Connect {
-  return (options, callback) => {
+  return (onBytes, onSocket) => {
     const socket = connectTcp(proxy.port, proxy.host);
     let head = '';
     const fail = (error: Error) => {
       socket.destroy();
-      callback(error, null);
+      onSocket(error);
     };
     const onError = (error: Error) => fail(createProxyError(error.message));
     const onEnd = () => fail(createProxyError('the proxy closed the connection'));
@@ -40,10 +40,11 @@ export function connectThrough(proxy: EgressProxy, hostname: string, port: numbe
       else fail(createProxyError(`the proxy responded with ${status ?? 'invalid HTTP'}`));
     };
     const startTls = (httpSocket: Socket) => {
-      connectTls({ ...options, httpSocket } as typeof options, (...[error, tlsSocket]) => {
+      const onTlsSocket: OnSocket = (error, tlsSocket) => {
         if (error) fail(error);
-        else callback(null, tlsSocket);
-      });
+        else onSocket(undefined, tlsSocket);
+      };
+      connectTls(onBytes, onTlsSocket, httpSocket);
     };
     socket.setTimeout(tunnelTimeoutMs, () => fail(createProxyError('the proxy did not respond in time')));
     socket.once('error', onError).once('end', onEnd).on('data', onData);

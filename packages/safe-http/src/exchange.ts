@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Dispatcher } from 'undici';
 
 /** Memory reservation for the bytes of some work. */
 export type ReservedMemory = {
@@ -21,7 +20,7 @@ export type Exchange = {
   /** Address of an unverified caller. The outcome of its calls does not influence other callers. */
   unverifiedCaller?: string | undefined;
   path: string;
-  method: Dispatcher.HttpMethod;
+  method: string;
   headers: string[];
   body: string | Buffer | undefined;
   /** Timeout of the whole exchange, from the DNS lookup to the last byte. */

@@ -1,8 +1,9 @@
 import { OutboundError, type OutboundReason } from '@toolhost/errors/errors';
 import { getLiteralAddress } from './address.ts';
+import { NotHttpError } from './response-reader.ts';
 
 /**
- * Explanation of some error codes of Node, OpenSSL, and undici. The text names the host, but no address, path, or
+ * Explanation of some error codes of Node and OpenSSL. The text names the host, but no address, path, or
  * query.
  */
 type Failure = [codes: RegExp, reason: OutboundReason, text: (host: string) => string];
@@ -14,14 +15,13 @@ const createCertificateFailure = (codes: RegExp, problem: string): Failure => [
 ];
 const untrustedAuthority = 'is not signed by a trusted authority';
 const noResources = 'this service has no file descriptor or port left for a connection to';
-const notHttp = /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|ERR_ASSERTION)/;
 
 /** Explanations of error codes. The first match applies. */
 const failures: readonly Failure[] = [
   [/^(ENOTFOUND|ENODATA|EAI_NONAME|EAI_NODATA)$/, 'dns', (host) => `the host ${host} was not found`],
   [/^(EAI_\w+|ESERVFAIL)$/, 'dns', (host) => `the name ${host} could not be resolved; try again in a moment`],
   [/^ECONNREFUSED$/, 'unreachable', (host) => `${host} refused the connection`],
-  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'unreachable', (host) => `${host} did not accept a connection in time`],
+  [/^ETIMEDOUT$/, 'unreachable', (host) => `${host} did not accept a connection in time`],
   [/^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/, 'unreachable', (host) => `there is no route to ${host}`],
   [
     /^(EMFILE|ENFILE|ENOBUFS|EADDRNOTAVAIL)$/,
@@ -41,20 +41,19 @@ const failures: readonly Failure[] = [
     'tls',
     (host) => `no TLS connection to ${host} could be established; check that it uses https on this port`,
   ],
-  [/^INTERIM$/, 'malformed', () => 'the upstream responded with 101, which was not requested'],
-  [notHttp, 'malformed', () => 'the upstream response is not valid HTTP'],
-  [
-    /^(ECONNRESET|EPIPE|UND_ERR_SOCKET|UND_ERR_CLOSED|UND_ERR_DESTROYED)$/,
-    'reset',
-    () => 'the upstream closed the connection before it responded',
-  ],
+  [/^(ECONNRESET|EPIPE)$/, 'reset', () => 'the upstream closed the connection before it responded'],
 ];
 const defaultFailure: Failure = [/^/, 'unreachable', (host) => `no connection to ${host} could be established`];
 
-/** Maps an error of Node or undici for a request to `origin` to one of the reasons of this service. */
+/** Maps an error of Node or of the response reader for a request to `origin` to one of the reasons of this service. */
 export function toOutboundError(error: Error, origin: string): OutboundError {
   if (error instanceof OutboundError) return error;
   if (error.cause instanceof OutboundError) return error.cause;
+  if (error instanceof NotHttpError)
+    return new OutboundError(
+      'malformed',
+      `the response of ${describeHost(origin)} is not plain HTTP/1; found ${error.problem}`,
+    );
   if (error instanceof AggregateError) {
     const errors = error.errors.filter((candidate) => candidate instanceof Error);
     const informative = errors.find((candidate) => !noRoute.test(getCode(candidate))) ?? errors[0];
@@ -65,10 +64,6 @@ export function toOutboundError(error: Error, origin: string): OutboundError {
   return new OutboundError(reason, format(describeHost(origin)));
 }
 
-/** Undici's messages for 101 and for a status below 100. Their code is that of a lost connection. */
-const interimMessages = new Set(['bad response', 'bad upgrade']);
-const interimCode = 'INTERIM';
-
 /**
  * Codes that a machine without IPv6 reports for half of the addresses. The errors of the other half are more
  * informative.
@@ -76,9 +71,7 @@ const interimCode = 'INTERIM';
 const noRoute = /^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EAFNOSUPPORT)$/;
 
 function getCode(error: Error): string {
-  if (interimMessages.has(error.message)) return interimCode;
-  // Undici omits the code if even the first bytes are not HTTP.
-  return String((error as NodeJS.ErrnoException).code ?? (error.name === 'HTTPParserError' ? 'HPE_' : ''));
+  return String((error as NodeJS.ErrnoException).code ?? '');
 }
 
 /** Returns the host if it is a name, or a generic term if it is an address. */

@@ -88,7 +88,7 @@ describe('the HTTP client', () => {
     assert.equal(adversary.openSockets, 1);
   });
 
-  it('[sec G1] skips interim responses, and rejects an unsolicited upgrade as malformed', async () => {
+  it('[sec G1] skips interim responses, and rejects an unsolicited upgrade as malformed without its bytes', async () => {
     const ok = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
     const switching = 'HTTP/1.1 101 Switching Protocols\r\n';
     const finalResponses = new Map([
@@ -106,15 +106,24 @@ describe('the HTTP client', () => {
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const client = createTestClient(`127.0.0.1:${port}`);
+    const received: string[] = [];
+    const client = createTestClient(`127.0.0.1:${port}`, {
+      onMalformed: (_workspaceId, _origin, bytes) => received.push(bytes.toString()),
+    });
     for (const path of ['/', '/continue']) {
       const response = await client.send(exchange(`http://127.0.0.1:${port}`, path));
       assert.deepEqual([response.status, response.body.toString()], [200, 'ok']);
     }
     for (const path of ['/upgrade', '/bare-upgrade', '/no-status']) {
-      const reason = await getReason(client.send(exchange(`http://127.0.0.1:${port}`, path)));
+      const { reason, message } = await getFailure(client.send(exchange(`http://127.0.0.1:${port}`, path)));
       assert.equal(reason, 'malformed', path);
+      assert.match(
+        message,
+        /^the response of the upstream is not plain HTTP\/1; found (status 101|an invalid status line)/,
+      );
     }
+    assert.deepEqual([client.getLoad().malformed, received.length], [3, 3]);
+    for (const bytes of received) assert.match(bytes, /^HTTP\/1\.1 103 Early Hints\r\n/);
     await client.close();
     server.close();
   });

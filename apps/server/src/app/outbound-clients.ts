@@ -10,10 +10,15 @@ import type { Foundation } from './foundation.ts';
 
 type OutboundDeps = Pick<Foundation, 'config' | 'secrets' | 'runtime' | 'log' | 'observability' | 'memory' | 'threads'>;
 
+/** Number of bytes of a malformed response that are logged. */
+const maxLoggedBytes = 256;
+
 /** Creates two HTTP clients, because the operator's exceptions to the address guard exclude client documents. */
 export function createOutboundClients({ config, secrets, runtime, log, observability, memory, threads }: OutboundDeps) {
   const message = 'an upstream sent unsolicited bytes; its connections are not reused for ten minutes';
   const onUnsolicited = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
+  const onMalformed = (workspaceId: string, origin: string, bytes: Buffer) =>
+    log.debug({ workspaceId, origin, bytes: bytes.toString('latin1', 0, maxLoggedBytes) }, 'a response is not HTTP/1');
   const { getTenantResolver, getUnverifiedResolver } = createLookups(
     runtime.resolve,
     runtime.dnsLimits,
@@ -28,6 +33,7 @@ export function createOutboundClients({ config, secrets, runtime, log, observabi
     hopHeader,
     onBlocked: observability.onBlocked,
     onUnsolicited,
+    onMalformed,
     proxy: secrets.egressProxy,
   };
   return {

@@ -75,6 +75,11 @@ function createOutboundSources({ foundation: { http } }: MetricInputs): Source[]
       'Connections that were closed because an upstream sent unsolicited bytes.',
       () => http.getLoad().unsolicited,
     ),
+    createCounterSource(
+      'toolhost_outbound_malformed_total',
+      'Responses of upstreams that were not HTTP/1. LOG_LEVEL=debug logs the beginning of their bytes.',
+      () => http.getLoad().malformed,
+    ),
   ];
 }
 
