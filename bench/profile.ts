@@ -76,7 +76,11 @@ function printProfile(profile: Profile, from: number, to: number): void {
   };
   print('self time, by function', self, 45);
   print('self time, by file', files, 30);
-  print('total time, by function in src', new Map([...inclusive].filter(([label]) => label.includes(' src/'))), 40);
+  print(
+    'total time, by function of this repository',
+    new Map([...inclusive].filter(([label]) => / (?:apps|packages)\//.test(label))),
+    40,
+  );
 }
 
 /** Matches the profile of the main thread: `CPU.{date}.{time}.{pid}.{thread}.{number}.cpuprofile`. */

@@ -90,7 +90,7 @@ describe('the smallest benchmark', () => {
 
   it('[ship bench] prints the functions and files of a profile: bench/profile.ts', async () => {
     const stdout = await runBench(['bench/profile.ts', '1k', '1', '--smallest']);
-    for (const title of ['self time, by function', 'self time, by file', 'total time, by function in src'])
+    for (const title of ['self time, by function', 'self time, by file', 'total time, by function of this repository'])
       assert.match(stdout, new RegExp(`^${title}\n +[0-9.]+ %  `, 'm'));
   });
 });

