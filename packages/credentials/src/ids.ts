@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
 import { crc32 } from 'node:zlib';
 
 /**
@@ -124,4 +125,30 @@ export function newSecret(random: Random): string {
 /** Returns the SHA-256 hash in hex. Keys, tokens, codes, states, and cookies are stored only as this hash. */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
+}
+
+/** Maximum characters of the secrets whose hashes are cached, and the time for which they are, in ms. */
+const maxCachedCharacters = 1024 * 1024;
+const hashTtlMs = 60_000;
+let cachedHashes = new Map<string, string>();
+let cachedCharacters = 0;
+let cachedSince = 0;
+
+/**
+ * Returns the hash of a secret that a request contains, as `hashSecret`. Caches it for up to a minute, because a caller
+ * sends the same secret with each request. The cache is dropped as a whole, so that no secret stays in memory.
+ */
+export function hashPresentedSecret(secret: string): string {
+  const now = performance.now();
+  if (now - cachedSince >= hashTtlMs || cachedCharacters > maxCachedCharacters) {
+    cachedHashes = new Map();
+    cachedCharacters = 0;
+    cachedSince = now;
+  }
+  const cached = cachedHashes.get(secret);
+  if (cached !== undefined) return cached;
+  const secretHash = hashSecret(secret);
+  cachedHashes.set(secret, secretHash);
+  cachedCharacters += secret.length;
+  return secretHash;
 }

@@ -15,6 +15,7 @@ import {
   joinChunks,
   type Message,
   type MessageContext,
+  type PendingCall,
   parseToolRequest,
   type Reply,
   type RequestId,
@@ -32,15 +33,15 @@ const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const clientKey = 'io.modelcontextprotocol/clientInfo';
 
 /**
- * Handles a request. The checks run in the order that the conformance suite accepts. `hasEnvelope` is false if only the
- * headers identify the request as stateless.
+ * Handles a request. A call is returned for the server to run. The checks run in the order that the conformance suite
+ * accepts. `hasEnvelope` is false if only the headers identify the request as stateless.
  */
-export async function handleStatelessRequest(
+export function handleStatelessRequest(
   server: McpServer,
   message: Message,
   context: MessageContext,
   hasEnvelope: boolean,
-): Promise<Reply> {
+): Reply | PendingCall {
   const { method, params } = message;
   if (!hasEnvelope) throw toMissingEnvelopeError(method);
   const version = checkEnvelope(params._meta as JsonObject);
@@ -73,10 +74,10 @@ export async function handleStatelessRequest(
     case 'tools/call': {
       const toolRequest = parseToolRequest(server, params);
       checkMirroredArguments(context.headers, toolRequest.args, server.getMirroredArguments(toolRequest.name) ?? []);
-      const result = await server.call(createToolCall(context, params, toolRequest, 'stateless'));
+      const extraFields = `,${formatResultFields(server)}`;
       return {
-        status: 200,
-        body: toResultMessage(id, formatToolResult(result, true, `,${formatResultFields(server)}`)),
+        toolCall: createToolCall(context, params, toolRequest, 'stateless'),
+        toReply: (result) => ({ status: 200, body: toResultMessage(id, formatToolResult(result, true, extraFields)) }),
       };
     }
     case 'subscriptions/listen':

@@ -51,6 +51,14 @@ export type Reply = {
   isList?: boolean;
 };
 
+/** A `tools/call` that has been parsed but not run, and the function that formats its result as the reply. */
+export type PendingCall = { toolCall: ToolCall; toReply: (result: ToolResult) => Reply };
+
+/** Runs a call, if there is one to run, and returns the reply. @throws any error of a call */
+export async function completeReply(server: McpServer, handled: Reply | PendingCall): Promise<Reply> {
+  return 'toolCall' in handled ? handled.toReply(await server.call(handled.toolCall)) : handled;
+}
+
 /** The HTTP request that carries a message. */
 export type MessageContext = {
   headers: RequestHeaders;

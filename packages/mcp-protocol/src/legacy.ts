@@ -4,6 +4,7 @@ import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import {
   accepted,
   checkCursor,
+  completeReply,
   createToolCall,
   errorCodes,
   formatError,
@@ -18,6 +19,7 @@ import {
   joinBatch,
   type Message,
   type MessageContext,
+  type PendingCall,
   parseToolRequest,
   type Reply,
   type RequestId,
@@ -40,40 +42,38 @@ export const maxBatchLength = 2 * 1024 * 1024;
 const batchTooLongMessage =
   'not processed: the responses to the earlier messages of this batch have reached the size limit; send this message in its own request';
 
-/** Handles a single request. @throws RpcError, and any error of a call */
-export async function handleStatefulRequest(
+/** Handles a single request. A call is returned for the server to run. @throws RpcError */
+export function handleStatefulRequest(
   server: McpServer,
   message: Message,
   context: MessageContext,
-): Promise<Reply> {
+): Reply | PendingCall {
   const version = getHeaderValue(context.headers, 'mcp-protocol-version');
   if (version !== undefined && message.method !== 'initialize' && !(revisions as readonly string[]).includes(version)) {
     const allowed = `MCP-Protocol-Version must be one of ${revisions.slice(1).join(', ')}`;
     throw new RpcError(400, errorCodes.invalidRequest, allowed);
   }
-  const body = await handleMethod(server, message, context);
-  return { status: 200, body, isList: message.method === 'tools/list' };
+  return handleMethod(server, message, context);
 }
 
-async function handleMethod(
-  server: McpServer,
-  message: Message,
-  context: MessageContext,
-): Promise<string | JsonChunks> {
+function handleMethod(server: McpServer, message: Message, context: MessageContext): Reply | PendingCall {
   const { method, params } = message;
   const id = message.id as RequestId;
   switch (method) {
-    case 'initialize':
-      return toResultMessage(id, formatInitializeResult(server, negotiateRevision(params.protocolVersion)));
+    case 'initialize': {
+      const result = formatInitializeResult(server, negotiateRevision(params.protocolVersion));
+      return { status: 200, body: toResultMessage(id, result) };
+    }
     case 'ping':
-      return toResultMessage(id, '{}');
+      return { status: 200, body: toResultMessage(id, '{}') };
     case 'tools/list':
       checkCursor(params);
-      return toResultMessage(id, ['{"tools":', server.getToolsJson(), '}']);
-    case 'tools/call': {
-      const result = await server.call(createToolCall(context, params, parseToolRequest(server, params), 'stateful'));
-      return toResultMessage(id, formatToolResult(result, false, ''));
-    }
+      return { status: 200, body: toResultMessage(id, ['{"tools":', server.getToolsJson(), '}']), isList: true };
+    case 'tools/call':
+      return {
+        toolCall: createToolCall(context, params, parseToolRequest(server, params), 'stateful'),
+        toReply: (result) => ({ status: 200, body: toResultMessage(id, formatToolResult(result, false, '')) }),
+      };
     default:
       throw toUnknownMethodError(200, method);
   }
@@ -139,7 +139,8 @@ async function handleBatchItem(
     if (processed.length > maxBatchLength) return formatFailure(errorCodes.invalidRequest, batchTooLongMessage);
     // The calls of a batch can take minutes, in which the credential may be revoked.
     const server = processed.count === 0 ? authorizedServer : await context.authorization.refresh();
-    return await handleMethod(server, message, context);
+    const { body } = await completeReply(server, handleMethod(server, message, context));
+    return body;
   } catch (error) {
     if (error instanceof RpcError) return formatFailure(error.code, error.message);
     // A refused call must not discard the other responses.

@@ -14,7 +14,7 @@ export type { Exchange, UpstreamResponse } from './exchange.ts';
 /** Only client for upstreams: guarded addresses, no redirects, one deadline, one byte limit, and reused connections. */
 export type HttpClient = {
   /** Sends a request. Fails only by rejecting. @throws OutboundError */
-  send(exchange: Exchange): Promise<UpstreamResponse>;
+  send(exchange: Exchange, onEnd?: OnEnd): Promise<UpstreamResponse>;
   /** Returns the number of connection pools in use. */
   getPoolCount(): number;
   /**
@@ -24,6 +24,12 @@ export type HttpClient = {
   getLoad(): { connections: number; running: number; waiting: number; unsolicited: number; malformed: number };
   close(): Promise<void>;
 };
+
+/**
+ * Receives the status of a response, or the reason why there is none, before the sender does. A function costs less than
+ * awaiting the response, and who only counts outcomes needs no more.
+ */
+export type OnEnd = (outcome: number | OutboundError) => void;
 
 export type OutboundOptions = {
   allow: EgressAllow;
@@ -63,15 +69,20 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
   const connections = new Connections(options);
   const { decodeOnThread, memory } = options;
   const deps: TransferDeps = { connections, deadlines: new Deadlines(), decodeOnThread, memory };
-  async function sendAfterSearch(exchange: Exchange, isWithheld: true | Promise<boolean>): Promise<UpstreamResponse> {
-    if (await isWithheld) throw new OutboundError('own_credential', ownCredentialMessage);
-    return new Promise((resolve, reject) => connections.start(new Transfer(exchange, deps, resolve, reject)));
+  async function sendAfterSearch(exchange: Exchange, isWithheld: true | Promise<boolean>, onEnd?: OnEnd) {
+    if (!(await isWithheld)) return startTransfer(exchange, onEnd);
+    const error = new OutboundError('own_credential', ownCredentialMessage);
+    onEnd?.(error);
+    throw error;
   }
+  const startTransfer = (exchange: Exchange, onEnd?: OnEnd) =>
+    new Promise<UpstreamResponse>((resolve, reject) =>
+      connections.start(new Transfer(exchange, deps, resolve, reject, onEnd)),
+    );
   return {
-    send(exchange) {
+    send(exchange, onEnd) {
       const isWithheld = options.containsOwnCredential(exchange);
-      if (isWithheld !== false) return sendAfterSearch(exchange, isWithheld);
-      return new Promise((resolve, reject) => connections.start(new Transfer(exchange, deps, resolve, reject)));
+      return isWithheld === false ? startTransfer(exchange, onEnd) : sendAfterSearch(exchange, isWithheld, onEnd);
     },
     getPoolCount: () => connections.load.pools,
     getLoad: () => connections.load,

@@ -7,6 +7,7 @@ import type { Deadline, Deadlines } from './deadlines.ts';
 import { createOversizeError, type DecodeOnThread, decodeBody } from './decode.ts';
 import type { Exchange, ReservedMemory, UpstreamResponse } from './exchange.ts';
 import { toOutboundError } from './failure.ts';
+import type { OnEnd } from './http-client.ts';
 import type { ResponseHandler } from './response-reader.ts';
 
 /** Dependencies that all transfers of a client share. */
@@ -54,8 +55,9 @@ export class Transfer implements ResponseHandler, Deadline {
   deadlineIndex = -1;
   pausedMsAtStart = 0;
   readonly #deps: TransferDeps;
-  readonly #resolve: (response: UpstreamResponse | Promise<UpstreamResponse>) => void;
+  readonly #resolve: (response: UpstreamResponse) => void;
   readonly #reject: (error: OutboundError) => void;
+  readonly #onEnd: OnEnd | undefined;
   #reservation: ReservedMemory | undefined;
   #countedBytes = 0;
   /** Memory for the whole body, if its length is known and small. */
@@ -75,10 +77,12 @@ export class Transfer implements ResponseHandler, Deadline {
   constructor(
     exchange: Exchange,
     deps: TransferDeps,
-    resolve: (response: UpstreamResponse | Promise<UpstreamResponse>) => void,
+    resolve: (response: UpstreamResponse) => void,
     reject: (error: OutboundError) => void,
+    onEnd: OnEnd | undefined,
   ) {
     this.exchange = exchange;
+    this.#onEnd = onEnd;
     this.#deps = deps;
     this.#resolve = resolve;
     this.#reject = reject;
@@ -155,7 +159,13 @@ export class Transfer implements ResponseHandler, Deadline {
     const headers = this.#headers as IncomingHttpHeaders;
     const response = { status: this.#status, statusText: this.#statusText, headers, body: this.#takeBody() };
     // Most upstreams do not compress, as requested.
-    this.#resolve(headers['content-encoding'] === undefined ? response : this.#decode(response));
+    if (headers['content-encoding'] !== undefined) void this.#decode(response);
+    else this.#deliver(response);
+  }
+
+  #deliver(response: UpstreamResponse): void {
+    this.#onEnd?.(response.status);
+    this.#resolve(response);
   }
 
   #takeBody(): Buffer {
@@ -165,13 +175,18 @@ export class Transfer implements ResponseHandler, Deadline {
     return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
   }
 
-  async #decode(response: UpstreamResponse): Promise<UpstreamResponse> {
-    const body = await decodeBody(response, this.exchange, this.#deps.decodeOnThread);
-    // The additional size counts too: 12 KB of gzip can contain 10 MB.
-    const additionalBytes = Math.max(0, body.length - this.#countedBytes);
-    if (body.length > uncountedBytes && this.exchange.reservation?.grow(additionalBytes) === false)
-      throw createNoMemoryError();
-    return { ...response, body };
+  async #decode(response: UpstreamResponse): Promise<void> {
+    try {
+      const body = await decodeBody(response, this.exchange, this.#deps.decodeOnThread);
+      // The additional size counts too: 12 KB of gzip can contain 10 MB.
+      const additionalBytes = Math.max(0, body.length - this.#countedBytes);
+      if (body.length > uncountedBytes && this.exchange.reservation?.grow(additionalBytes) === false)
+        throw createNoMemoryError();
+      this.#deliver({ ...response, body });
+    } catch (error) {
+      this.#onEnd?.(error as OutboundError);
+      this.#reject(error as OutboundError);
+    }
   }
 
   /** Ends the transfer because its connection was lost, could not be established, or carried something else. */
@@ -192,6 +207,7 @@ export class Transfer implements ResponseHandler, Deadline {
     const queueIndex = this.waitingPool?.waiting.indexOf(this) ?? -1;
     if (this.connection) this.#deps.connections.discard(this.connection);
     else if (queueIndex >= 0) this.waitingPool?.waiting.splice(queueIndex, 1);
+    this.#onEnd?.(error);
     this.#reject(error);
   }
 

@@ -127,8 +127,15 @@ export function listCredentials({ authentication, credentials = {} }: Credential
 
 /** Returns the prefix of the names under which the values of a credential are stored. */
 export function getStoredNamePrefix(config: Credentials, credential: Authentication): string {
-  return listCredentials(config).find((entry) => entry.credential === credential)?.storedNamePrefix ?? '';
+  const cached = storedNamePrefixes.get(credential);
+  if (cached !== undefined) return cached;
+  const prefix = listCredentials(config).find((entry) => entry.credential === credential)?.storedNamePrefix ?? '';
+  storedNamePrefixes.set(credential, prefix);
+  return prefix;
 }
+
+/** Prefixes by credential object, which belongs to one configuration. Each call needs them. */
+const storedNamePrefixes = new WeakMap<Authentication, string>();
 
 /** Fields of each type besides `type`. `required` lists the mandatory ones. */
 export const fieldsByType: Record<AuthenticationType, { required: readonly Field[]; optional: readonly Field[] }> = {

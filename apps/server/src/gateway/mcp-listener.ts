@@ -16,6 +16,7 @@ import {
   isStatelessMessage,
   type MessageContext,
   type MessageStart,
+  type PendingCall,
   parseBody,
   type Reply,
   type RequestId,
@@ -82,9 +83,9 @@ const pageHeaders = [
  * revoked in the meantime.
  */
 export function createMcpListener(deps: McpListenerDeps) {
-  const compressList = createListCompression();
+  const writeList = createListWriter(deps);
   return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
-    const { request, response, requestId, serverOrigin, alternativeBaseUrl } = incoming;
+    const { request, response, requestId, serverOrigin } = incoming;
     let body: Buffer | undefined;
     let payload: unknown;
     let hints: LoginHints | undefined;
@@ -102,10 +103,7 @@ export function createMcpListener(deps: McpListenerDeps) {
         write(incoming, { status: 200, bodyHeaders: pageHeaders, body: page }, deps.unreadResponses);
         return;
       }
-      hints =
-        serverOrigin === undefined ? endpoint.loginHints : toOwnHostHints(endpoint.loginHints, serverOrigin, address);
-      if (hints && alternativeBaseUrl !== undefined)
-        hints = { ...hints, resourceMetadata: replaceOrigin(hints.resourceMetadata, alternativeBaseUrl) };
+      hints = endpoint.loginHints && toRequestedHints(endpoint.loginHints, incoming, address);
       const authorization = createAuthorizationSnapshot(
         async () => requireEndpoint(await deps.findEndpoint(address, chargeQuery)).authorize(request, chargeQuery),
         deps.clock,
@@ -122,7 +120,7 @@ export function createMcpListener(deps: McpListenerDeps) {
       const parsed = parseBody(body, limits, server.parseLongMessage);
       payload = parsed instanceof Promise ? await parsed : parsed;
       if (authorization.isStale()) server = await authorization.refresh();
-      const reply = await handlePayload(server, payload, {
+      const handled = handlePayload(server, payload, {
         headers: request.headers,
         requestId,
         bytesIn: body.length,
@@ -130,15 +128,19 @@ export function createMcpListener(deps: McpListenerDeps) {
         onDisconnect: (cancel) => callOnDisconnect(response, cancel),
         authorization,
       });
-      const { status, body: message, stream } = reply;
-      const bodyHeaders = stream ? eventStreamHeaders : jsonHeaders;
-      if (reply.isList) {
-        const gzip = acceptsGzip(request.headers['accept-encoding']) ? await compressList(message) : undefined;
-        const list = gzip ? { status, bodyHeaders: gzipHeaders, body: gzip } : { status, bodyHeaders, body: message };
-        // A short request returns a long list, and anyone may request it from an open server.
-        if (server.tenantKey.network !== undefined) chargeList(request, list.body, deps);
-        write(incoming, list, deps.unreadResponses, server.tenantKey, true);
-      } else write(incoming, { status, bodyHeaders, body: message }, deps.unreadResponses, server.tenantKey);
+      let reply: Reply;
+      if (handled instanceof Promise) reply = await handled;
+      else reply = 'toolCall' in handled ? handled.toReply(await server.call(handled.toolCall)) : handled;
+      if (reply.isList) await writeList(incoming, server, reply);
+      else {
+        const bodyHeaders = reply.stream ? eventStreamHeaders : jsonHeaders;
+        write(
+          incoming,
+          { status: reply.status, bodyHeaders, body: reply.body },
+          deps.unreadResponses,
+          server.tenantKey,
+        );
+      }
     } catch (caught) {
       const error = isAuthorized ? caught : toRefusal(caught, request, deps.unverifiedCallers);
       if (isReadingBody) payload ??= body && (await readBodyStart(body, error));
@@ -148,6 +150,20 @@ export function createMcpListener(deps: McpListenerDeps) {
       reservation?.release();
       deps.onResponse(payload, response.headersSent ? response.statusCode : 0);
     }
+  };
+}
+
+/** Creates a function that writes a list of tools, compressed if the client accepts that. @throws AppError tooMany */
+function createListWriter(deps: McpListenerDeps) {
+  const compressList = createListCompression();
+  return async (incoming: Incoming, { tenantKey }: McpServer, { status, body }: Reply): Promise<void> => {
+    const { request } = incoming;
+    const gzip = acceptsGzip(request.headers['accept-encoding']) ? await compressList(body) : undefined;
+    const bodyHeaders = gzip ? gzipHeaders : jsonHeaders;
+    const list = { status, bodyHeaders, body: gzip ?? body };
+    // A short request returns a long list, and anyone may request it from an open server.
+    if (tenantKey.network !== undefined) chargeList(request, list.body, deps);
+    write(incoming, list, deps.unreadResponses, tenantKey, true);
   };
 }
 
@@ -167,9 +183,25 @@ function requireEndpoint(endpoint: McpEndpoint | undefined): McpEndpoint {
   return endpoint;
 }
 
-/** Returns login hints for a server on its own host, where the metadata describe it under that host's URL. */
-function toOwnHostHints(hints: LoginHints | undefined, ownOrigin: string, address: string): LoginHints | undefined {
-  return hints && { ...hints, resourceMetadata: buildOwnHostMetadataUrl(ownOrigin, splitAddress(address).view) };
+/**
+ * Returns login hints for the host that was requested. On a server's own host, the metadata describe it under that
+ * host's URL.
+ */
+function toRequestedHints(
+  hints: LoginHints,
+  { serverOrigin, alternativeBaseUrl }: Incoming,
+  address: string,
+): LoginHints {
+  if (serverOrigin === undefined && alternativeBaseUrl === undefined) return hints;
+  const resourceMetadata =
+    serverOrigin === undefined
+      ? hints.resourceMetadata
+      : buildOwnHostMetadataUrl(serverOrigin, splitAddress(address).view);
+  return {
+    ...hints,
+    resourceMetadata:
+      alternativeBaseUrl === undefined ? resourceMetadata : replaceOrigin(resourceMetadata, alternativeBaseUrl),
+  };
 }
 
 /** Replaces the origin of one of this service's URLs with another origin of this machine. */
@@ -361,10 +393,14 @@ export function formatChallenge(error: Unauthenticated, hints: LoginHints | unde
 
 /**
  * Handles the parsed body of a POST request (MCP, transports). Each message states its own revision ("Backward
- * Compatibility" of basic/versioning), and no state is stored between messages.
- * @throws RpcError with the status and code of MCP 2026-07-28, synchronously or by rejecting, and any error of a call
+ * Compatibility" of basic/versioning), and no state is stored between messages. A call is returned for the server to run.
+ * @throws RpcError with the status and code of MCP 2026-07-28, synchronously or by rejecting
  */
-export function handlePayload(server: McpServer, payload: unknown, context: MessageContext): MaybePromise<Reply> {
+export function handlePayload(
+  server: McpServer,
+  payload: unknown,
+  context: MessageContext,
+): Reply | PendingCall | Promise<Reply> {
   if (Array.isArray(payload)) return handleBatch(server, payload, context);
   const isStateless = isStatelessMessage(payload);
   const claimsStateless =

@@ -3,6 +3,7 @@ import { AppError } from '@toolhost/errors/errors';
 import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import { type MemoryReservation, minCountedBytes } from '@toolhost/limits/memory-budget';
 import { setRunningTimeout } from '@toolhost/limits/running-time';
+import { BodyRequest } from './node-http.ts';
 
 /** Limits for reading a body without storing it. The connection of a client that sends more is closed. */
 export type DiscardLimits = { bytes: number; chunks: number };
@@ -63,9 +64,13 @@ export function readBody(
       chunks = [];
       reservation?.release();
       reject(reason);
+      if (!(request instanceof BodyRequest && request.onChunk)) return;
+      // Once the response is written, Node would read the rest without limits, unless a stream is being read.
+      request.onChunk = undefined;
+      request.on('data', onData);
     };
     signal?.addEventListener('abort', () => rejectBody(signal.reason));
-    request.on('data', (chunk: Buffer) => {
+    const onData = (chunk: Buffer) => {
       size += chunk.length;
       chunkCount++;
       if (!isRejected && size > limitBytes) rejectBody(createTooLargeError(limitBytes));
@@ -79,13 +84,17 @@ export function readBody(
         if (reservation && bytes > minCountedBytes && !reservation.grow(bytes - reservation.bytes))
           rejectBody(createShedError());
       } else if (size > callerDiscardLimits.bytes || chunkCount > callerDiscardLimits.chunks) request.destroy();
-    });
-    request.on('end', () => {
+    };
+    const onEnd = () => {
       const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
       if (size > longBytes && !isRejected) void yieldToEventLoop().then(() => resolve(body));
       else resolve(body);
-    });
+    };
     request.on('error', () => reject(createEndedError()));
+    if (request instanceof BodyRequest && !request.complete && request.readableLength === 0)
+      request.onChunk = (chunk) => (chunk === null ? onEnd() : onData(chunk));
+    // A part of the body has arrived already, because authorization took some time.
+    else request.on('data', onData).on('end', onEnd);
   });
 }
 

@@ -11,7 +11,7 @@ import type { RuntimeOptions } from '../app/runtime-options.ts';
 import { processClocks } from '../app/runtime-options.ts';
 import { type Config, readConfig } from '../config.ts';
 import { closeSilentConnections, extendTimeoutsByPauses, limitConnections } from '../edge/client-connections.ts';
-import { createServer } from '../http/node-http.ts';
+import { BodyRequest, createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
 import { type SharedServices, startSharedServices } from '../local/start-shared.ts';
 import { createLog } from '../log.ts';
@@ -93,6 +93,7 @@ export async function start(
   const log = createLog(config.logLevel);
   let app: App | undefined;
   const server = createServer({
+    IncomingMessage: BodyRequest,
     headersTimeout: runtime.headersTimeoutMs,
     requestTimeout: runtime.requestTimeoutMs,
     // `closeSilentConnections` closes idle connections instead.

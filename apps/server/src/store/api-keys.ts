@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { QueryCharge } from '@toolhost/credentials/client-request';
 import type { KeyScope } from '@toolhost/credentials/credential';
-import { getApiKeyId, hashSecret } from '@toolhost/credentials/ids';
+import { getApiKeyId, hashPresentedSecret } from '@toolhost/credentials/ids';
 import { Unauthenticated } from '@toolhost/errors/errors';
 import type { MaybePromise } from '@toolhost/errors/yield-to-event-loop';
 import type { KeyLimits, LimitedKey } from '@toolhost/limits/call-limits';
@@ -381,7 +381,7 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
 
   return {
     verify(presented, chargeQuery) {
-      const secretHash = hashSecret(presented);
+      const secretHash = hashPresentedSecret(presented);
       const cached = cache.get(secretHash);
       if (cached) return requireValid(cached);
       const id = getApiKeyId(presented);

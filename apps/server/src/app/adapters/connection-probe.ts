@@ -3,7 +3,7 @@ import type { RequestHeaders } from '@toolhost/credentials/client-request';
 import { AppError, OAuthError, Unauthenticated } from '@toolhost/errors/errors';
 import { parseStoredJson } from '@toolhost/json/json';
 import { registeringClients } from '@toolhost/mcp-clients/clients';
-import { joinChunks } from '@toolhost/mcp-protocol/json-rpc';
+import { completeReply, joinChunks } from '@toolhost/mcp-protocol/json-rpc';
 import {
   type McpEndpoint,
   type McpServer,
@@ -97,7 +97,8 @@ async function probeResults(server: McpServer): Promise<ConnectionProbe['respons
       onDisconnect: () => undefined,
       authorization: { isStale: () => false, refresh: () => server },
     };
-    const response = await handlePayload(server, { jsonrpc: '2.0', id: 1, method, params }, context);
+    const handled = handlePayload(server, { jsonrpc: '2.0', id: 1, method, params }, context);
+    const response = await completeReply(server, await handled);
     // Parsed in chunks, because a list of tools may be long.
     return (await parseStoredJson(joinChunks(response.body ?? '{}'))) as ProbeJson;
   };

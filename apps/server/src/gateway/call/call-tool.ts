@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { ClientTokens } from '@toolhost/credentials/token-request';
 import { AppError, ToolFailure, Unauthenticated } from '@toolhost/errors/errors';
-import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
+import { type MaybePromise, yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import { type MemoryBudget, minCountedBytes } from '@toolhost/limits/memory-budget';
 import { appendTextBlocks, type ToolCall, type ToolResult, toTextResult } from '@toolhost/mcp-protocol/mcp';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
@@ -20,7 +20,7 @@ import { type ContinuationStore, truncateCallResult } from '../long-results/cont
 import type { TruncatedResult } from '../response/fit-result.ts';
 import { readResponse } from '../response/read-response.ts';
 import { getResponseHead } from '../response/response-head.ts';
-import { beginCall, type Call, isCallCaptured, toCallRecord } from './call.ts';
+import { beginCall, type Call, type CallRequest, isCallCaptured, toCallRecord } from './call.ts';
 import { getServiceTokens } from './call-credentials.ts';
 import { getOutcome, getRecordedReason, toReportedError } from './call-failure.ts';
 import { createCapture } from './capture.ts';
@@ -78,7 +78,18 @@ export async function callTool(
     const hasToWait = slotsOrPromise instanceof Promise;
     slots = hasToWait ? await slotsOrPromise : slotsOrPromise;
     call.waitMs = hasToWait ? performance.now() - call.startedClock : 0;
-    result = await executeCall(call, deps);
+    const requestOrPromise = prepareRequest(call, deps);
+    const request = requestOrPromise instanceof Promise ? await requestOrPromise : requestOrPromise;
+    call.host = tool.request.url.host;
+    call.sentClock = performance.now();
+    let response = await send(call, request, deps.http);
+    if (response.status === 401) response = await retryWithRenewedToken(call, response, call.args as Arguments, deps);
+    else caller.login?.onAccepted?.();
+    call.upstreamMs = performance.now() - call.sentClock;
+    recordResponse(call, response);
+    if (tool.followsRedirects && response.status >= 300) response = await followRedirects(call, response, deps);
+    const resultOrPromise = readResult(call, response, deps);
+    result = resultOrPromise instanceof Promise ? await resultOrPromise : resultOrPromise;
     if (call.omissionLines) result = appendTextBlocks(result, call.omissionLines);
     return result;
   } catch (caught) {
@@ -109,16 +120,34 @@ function createMemoryError(): AppError {
 }
 
 /**
- * Runs a call within its limits: checks the arguments, sends the request, and turns the upstream's response into the
- * result for the agent.
+ * Checks the arguments of a call and builds its request. Returns a promise only if something takes long.
+ * @throws ToolFailure
  */
-async function executeCall(call: Call, deps: CallToolDeps): Promise<ToolResult> {
-  const { tool, toolCall, server } = call;
+function prepareRequest(call: Call, deps: CallToolDeps): MaybePromise<CallRequest> {
+  const { tool, toolCall } = call;
   if (tool.configError !== undefined) throw toConfigFailure(tool.configError);
   const isLarge = toolCall.bytesIn > minThreadBytes;
   const checkLargeArguments = (longArgs: Arguments) => checkOnThread(deps.threads, tool, longArgs, toJobContext(call));
-  const argsOrPromise = prepareArguments(tool, toolCall.args, checkLargeArguments, isLarge);
-  const checkedArgs = argsOrPromise instanceof Promise ? await argsOrPromise : argsOrPromise;
+  const args = prepareArguments(tool, toolCall.args, checkLargeArguments, isLarge);
+  const hasToWait =
+    args instanceof Promise ||
+    isLarge ||
+    tool.clientCredentials.length > 0 ||
+    tool.fileArguments.length > 0 ||
+    toolCall.authorization.isStale();
+  if (hasToWait) return prepareAfterWait(call, args, isLarge, deps);
+  call.args = args;
+  return createRequest(call, args);
+}
+
+async function prepareAfterWait(
+  call: Call,
+  argsOrPromise: MaybePromise<Arguments>,
+  isLarge: boolean,
+  deps: CallToolDeps,
+): Promise<CallRequest> {
+  const { tool, toolCall, server } = call;
+  const checkedArgs = await argsOrPromise;
   call.args = checkedArgs;
   // Arguments that are valid without coercion are all sent.
   if (argsOrPromise instanceof Promise) call.omissionLines = formatOmittedArguments(toolCall.args, checkedArgs);
@@ -127,23 +156,27 @@ async function executeCall(call: Call, deps: CallToolDeps): Promise<ToolResult> 
   const args = tool.fileArguments.length > 0 ? await resolveFileArguments(call, checkedArgs, deps) : checkedArgs;
   call.args = args;
   if (toolCall.authorization.isStale()) await recheckAccess(toolCall, server);
+  return createRequest(call, args);
+}
 
-  const request = createRequest(call, args);
-  call.host = tool.request.url.host;
-  call.sentClock = performance.now();
-  let response = await send(call, request, deps.http);
-  if (response.status === 401) response = await retryWithRenewedToken(call, response, args, deps);
-  else call.caller.login?.onAccepted?.();
-  call.upstreamMs = performance.now() - call.sentClock;
-  recordResponse(call, response);
-  if (tool.followsRedirects && response.status >= 300) response = await followRedirects(call, response, deps);
+/** Turns the response into the result for the agent. Returns a promise only if something takes long. */
+function readResult(call: Call, response: UpstreamResponse, deps: CallToolDeps): MaybePromise<ToolResult> {
+  const { tool, sensitive, toolCall } = call;
+  const result = readResponse(response, tool.responseRules, { sensitive, generation: toolCall.generation });
+  if (result && !result.files && tool.responseRules.maxCharacters === undefined) return result;
+  return readAfterWait(call, response, result, deps);
+}
 
-  const responseContext = { sensitive: call.sensitive, generation: toolCall.generation };
-  let processed =
-    readResponse(response, tool.responseRules, responseContext) ?? (await readOnWorker(call, response, deps.threads));
-  if (tool.responseRules.maxCharacters !== undefined)
-    processed = await truncateCallResult(call, processed, deps.continuations);
-  return processed.files ? attachFiles(call, processed, deps) : processed;
+async function readAfterWait(
+  call: Call,
+  response: UpstreamResponse,
+  readResult: TruncatedResult | undefined,
+  deps: CallToolDeps,
+): Promise<ToolResult> {
+  let result = readResult ?? (await readOnWorker(call, response, deps.threads));
+  if (call.tool.responseRules.maxCharacters !== undefined)
+    result = await truncateCallResult(call, result, deps.continuations);
+  return result.files ? attachFiles(call, result, deps) : result;
 }
 
 /**

@@ -1,7 +1,6 @@
-import { hash } from 'node:crypto';
 import type { ClientRequest, QueryCharge } from '@toolhost/credentials/client-request';
 import { getRequestCredential, hasScope } from '@toolhost/credentials/credential';
-import { getTenantId } from '@toolhost/credentials/ids';
+import { getTenantId, hashPresentedSecret } from '@toolhost/credentials/ids';
 import { containsOwnCredential, hasOwnPrefix } from '@toolhost/credentials/own-credentials';
 import { Unauthenticated } from '@toolhost/errors/errors';
 import type { MaybePromise } from '@toolhost/errors/yield-to-event-loop';
@@ -84,7 +83,7 @@ function resolveTokenCaller(
 ): MaybePromise<Caller> {
   // The connection may already be closed, and then it has no address.
   const network = options.getNetwork(request);
-  const id = `${server.id} ${hash('sha256', bearer, 'base64url')}`;
+  const id = `${server.id} ${hashPresentedSecret(bearer)}`;
   const isVerified = options.verifiedCallers.has(id);
   if (!isVerified) {
     // Anyone can make up a token, and searching it takes time proportional to its length.

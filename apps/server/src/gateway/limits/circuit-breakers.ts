@@ -108,20 +108,12 @@ export function createCircuits(clock: () => number): Circuits {
   return {
     wrap: (http) => ({
       ...http,
-      async send(exchange) {
+      send(exchange) {
         const circuit = getCircuit(exchange);
         const isProbe = circuit.openUntil !== 0;
         const refusal = isProbe ? startProbe(circuit) : undefined;
-        if (refusal) throw refusal;
-        try {
-          const response = await http.send(exchange);
-          recordVerdict(circuit, isProbe, failureStatuses.has(response.status) ? 'failed' : 'good', clock());
-          return response;
-        } catch (error) {
-          const verdict = error instanceof OutboundError ? verdicts[error.reason] : 'unrelated';
-          recordVerdict(circuit, isProbe, verdict, clock());
-          throw error;
-        }
+        if (refusal) return Promise.reject(refusal);
+        return http.send(exchange, (outcome) => recordVerdict(circuit, isProbe, getVerdict(outcome), clock()));
       },
     }),
     getState(workspaceId, origin) {
@@ -143,6 +135,12 @@ export function createCircuits(clock: () => number): Circuits {
       return counts;
     },
   };
+}
+
+/** Returns the verdict on a status, or on the reason why there was no response. */
+function getVerdict(outcome: number | Error): Verdict {
+  if (typeof outcome === 'number') return failureStatuses.has(outcome) ? 'failed' : 'good';
+  return outcome instanceof OutboundError ? verdicts[outcome.reason] : 'unrelated';
 }
 
 function recordVerdict(circuit: Circuit, isProbe: boolean, verdict: Verdict, now: number): void {
