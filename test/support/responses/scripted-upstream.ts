@@ -9,6 +9,8 @@ export type Script = { pieces: readonly Buffer[]; ending?: 'close' | 'reset' | u
 export type PreparedScript = {
   /** Path of the request that starts it. */
   path: string;
+  /** Resolves when the request has arrived. */
+  started: Promise<void>;
   /** Resolves with the connection when everything was written or the client has disconnected. */
   played: Promise<Socket>;
 };
@@ -20,7 +22,7 @@ const turnsBeforeReset = 4;
 
 /** Starts an upstream that sends a prepared response to each request, and ignores request bodies. */
 export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
-  const scripts = new Map<string, { script: Script; onPlayed: (socket: Socket) => void }>();
+  const scripts = new Map<string, { script: Script; onStarted: () => void; onPlayed: (socket: Socket) => void }>();
   let count = 0;
   const server = createServer({ noDelay: true }, (socket) => {
     socket.on('error', () => undefined);
@@ -29,6 +31,7 @@ export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
       const prepared = path === undefined ? undefined : scripts.get(path);
       if (!path || !prepared) return;
       scripts.delete(path);
+      prepared.onStarted();
       void play(prepared.script, socket).then(() => prepared.onPlayed(socket));
     });
   });
@@ -38,8 +41,9 @@ export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
     prepare(script) {
       const path = `/${count++}`;
       const { promise: played, resolve: onPlayed } = Promise.withResolvers<Socket>();
-      scripts.set(path, { script, onPlayed });
-      return { path, played };
+      const { promise: started, resolve: onStarted } = Promise.withResolvers<void>();
+      scripts.set(path, { script, onStarted, onPlayed });
+      return { path, started, played };
     },
   };
 }
