@@ -1,0 +1,194 @@
+import type { Socket } from 'node:net';
+import { setImmediate as immediate } from 'node:timers/promises';
+import type { OutboundError } from '@toolhost/errors/errors';
+import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
+import type { HttpClient } from '@toolhost/safe-http/http-client';
+import { createRandomInt } from '../seeded-numbers.ts';
+import { createExchange } from '../upstreams/http-client.ts';
+import { type GeneratedResponse, generateResponse, pick, type RandomInt, splitRandomly } from './generate-response.ts';
+import { formatResponse } from './response-outcome.ts';
+import type { Script, ScriptedUpstream } from './scripted-upstream.ts';
+
+/** Marks all unsolicited bytes. */
+const plantedText = 'planted';
+const plantedResponse = (headers = '') =>
+  `HTTP/1.1 200 OK\r\n${headers}x-token: ${plantedText}\r\ncontent-length: 7\r\n\r\n${plantedText}`;
+
+/** Bytes that an upstream sends although no request is pending. */
+const unsolicitedBytes = [
+  plantedResponse(),
+  plantedResponse() + plantedResponse(),
+  plantedResponse('connection: close\r\n'),
+  `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n7\r\n${plantedText}\r\n0\r\n\r\n`,
+  'HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n',
+  'HTTP/1.1 2',
+  `HTTP/1.1 103 Early Hints\r\nlink: </${plantedText}>\r\n\r\n`,
+  'HTTP/1.1 100 Continue\r\n\r\n',
+  `HTTP/1.1 408 Request Timeout\r\ncontent-length: 7\r\n\r\n${plantedText}`,
+  '\r\n',
+  plantedText,
+];
+
+/** Misbehavior of an upstream after or within one response. */
+const misbehaviors = ['same packet', 'later', 'idle', 'idle and busy', 'short length', 'cut off', 'canceled'] as const;
+type Misbehavior = (typeof misbehaviors)[number];
+
+/** State that the sessions of a run share. */
+export type IsolationRun = {
+  upstream: ScriptedUpstream;
+  http: HttpClient;
+  /** Advances the clock of the HTTP client, so that the quiet period of all connections is over. */
+  endQuietPeriods: () => void;
+  /** Makes the HTTP client forget that upstreams sent unsolicited bytes. */
+  forgetUnsolicited: () => void;
+  /** Number of exchanges left. */
+  remaining: number;
+  /** Unique number of the next exchange or session. */
+  next: number;
+  /** Exchanges that got bytes that are not theirs, or failed although their own response was complete. */
+  mismatches: string[];
+};
+
+/** Requests that may share connections. */
+type Caller = { workspaceId: string; credentialHash: string; origin: string };
+
+/** Exchanges with one upstream. */
+type Session = { exchanges: number };
+
+/** Number of exchanges below which no upstream is trusted. */
+const maxUntrustedExchanges = 95;
+/** Number of exchanges after which an upstream without unsolicited bytes is trusted. */
+const trustingExchanges = 110;
+/** Turns of the event loop in which the client reads what has arrived, wherever in a turn they begin. */
+const readingTurns = 3;
+
+/**
+ * Sends a few hundred exchanges to an upstream that nothing is known about. HTTP/1.1 does not identify the request of a
+ * response, so unsolicited bytes are only sent while no request of their connection is pending: either with the end of
+ * a response, or while all connections of a caller are idle.
+ */
+export async function runIsolationSession(run: IsolationRun, randomInt: RandomInt): Promise<void> {
+  const number = run.next++;
+  const session: Session = { exchanges: 0 };
+  const origin = `http://upstream-${number}.example:${run.upstream.port}`;
+  const callers = Array.from({ length: 1 + randomInt(3) }, (_, index): Caller => {
+    return { workspaceId: `w-${number}-${index % 2}`, credentialHash: `c-${index}`, origin };
+  });
+  const warmUps = randomInt(4) === 0 ? trustingExchanges : 0;
+  for (let n = 0; n < warmUps; n++) await runBatch(run, session, randomInt, callers[0] as Caller, 1, []);
+  // The order in which the callers continue does not influence what each of them does.
+  const ownRandomInts = callers.map(() => createRandomInt(randomInt(2 ** 31)));
+  const rarity = pick(randomInt, [3, 10, 40]);
+  await Promise.all(
+    callers.map(async (caller, index) => {
+      const ownRandomInt = ownRandomInts[index] as RandomInt;
+      for (let batches = 20 + ownRandomInt(40); batches > 0 && run.remaining > 0; batches--) {
+        const allowed = ownRandomInt(rarity) === 0 ? misbehaviors : [];
+        await runBatch(run, session, ownRandomInt, caller, 1 + ownRandomInt(4), allowed);
+        if (ownRandomInt(30) === 0) run.forgetUnsolicited();
+      }
+    }),
+  );
+}
+
+/** Sends exchanges of one caller simultaneously, and waits until the upstream has sent everything. */
+async function runBatch(
+  run: IsolationRun,
+  session: Session,
+  randomInt: RandomInt,
+  caller: Caller,
+  size: number,
+  allowed: readonly Misbehavior[],
+): Promise<void> {
+  if (randomInt(50) > 0) run.endQuietPeriods();
+  run.remaining -= size;
+  session.exchanges += size;
+  const misbehavior = allowed.length > 0 ? pick(randomInt, allowed) : undefined;
+  const sockets = await Promise.all(
+    Array.from({ length: size }, (_, index) =>
+      runExchange(run, randomInt, caller, index === 0 ? misbehavior : undefined),
+    ),
+  );
+  if (misbehavior !== 'idle' && misbehavior !== 'idle and busy') return;
+  run.endQuietPeriods();
+  for (const socket of sockets) if (socket?.writable) socket.write(pick(randomInt, unsolicitedBytes), 'latin1');
+  // The next exchange is sent in this turn of the event loop, unless the client may trust the upstream.
+  const mayBeTrusted = session.exchanges > maxUntrustedExchanges;
+  await waitTurns(misbehavior === 'idle' || mayBeTrusted ? readingTurns : 0);
+}
+
+/** Sends an exchange and checks its outcome. Returns the connection of the upstream, if the request arrived. */
+async function runExchange(
+  run: IsolationRun,
+  randomInt: RandomInt,
+  caller: Caller,
+  misbehavior: Misbehavior | undefined,
+): Promise<Socket | undefined> {
+  const number = run.next++;
+  const token = `token-${number}`;
+  const plan = planResponse(randomInt, token, misbehavior);
+  const { path, started, played } = run.upstream.prepare(plan.script);
+  const cancelTurns = randomInt(5);
+  const registerCancel = (cancel: () => void) => {
+    if (misbehavior === 'canceled') void started.then(() => waitTurns(cancelTurns)).then(cancel);
+  };
+  const { method } = plan;
+  const request = { ...caller, path, method, body: method === 'POST' ? '{}' : undefined, registerCancel };
+  const sent = run.http.send(createExchange(caller.origin, request));
+  const fault = await sent.then(
+    (response) => findFault(response, token, plan),
+    (error: OutboundError) => (plan.mayFail ? undefined : `failed: ${error.reason} (${error.message})`),
+  );
+  if (fault === undefined) return await played;
+  run.mismatches.push(`exchange ${number} of ${caller.origin}, ${misbehavior ?? 'no misbehavior'}: ${fault}`);
+  return undefined;
+}
+
+/** A script, and the response that the caller must receive. */
+type Plan = {
+  script: Script;
+  method: GeneratedResponse['method'];
+  status: number;
+  body: string;
+  /** True if the exchange may fail, or end with a part of the body. */
+  mayFail: boolean;
+};
+
+function planResponse(randomInt: RandomInt, token: string, misbehavior: Misbehavior | undefined): Plan {
+  const generated = generateResponse(randomInt, token);
+  const { method, status, body, bytes, endsWithConnection } = generated;
+  const plan = { method, status, body, mayFail: misbehavior === 'canceled' };
+  const unsolicited = pick(randomInt, unsolicitedBytes);
+  if (misbehavior === 'short length') {
+    const text = `HTTP/1.1 200 OK\r\nx-token: ${token}\r\ncontent-length: 10\r\n\r\n0123456789${unsolicited}`;
+    const script = { pieces: splitRandomly(randomInt, text) };
+    return { ...plan, method: 'GET', status: 200, body: '0123456789', script };
+  }
+  if (misbehavior === 'cut off') {
+    const pieces = splitRandomly(randomInt, bytes.slice(0, randomInt(bytes.length)));
+    return { ...plan, mayFail: true, script: { pieces, ending: 'close' } };
+  }
+  if (endsWithConnection) return { ...plan, script: { pieces: splitRandomly(randomInt, bytes), ending: 'close' } };
+  if (misbehavior === 'same packet')
+    return { ...plan, script: { pieces: [Buffer.from(bytes + unsolicited, 'latin1')] } };
+  const pieces = splitRandomly(randomInt, bytes);
+  if (misbehavior === 'later') pieces.push(...emptyPieces(randomInt(5)), ...splitRandomly(randomInt, unsolicited));
+  return { ...plan, script: { pieces } };
+}
+
+/** Returns pieces that only let turns of the event loop pass. */
+const emptyPieces = (count: number) => Array.from({ length: count }, () => Buffer.alloc(0));
+
+async function waitTurns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await immediate();
+}
+
+/** Returns how a response differs from the own response of its exchange. */
+function findFault(response: UpstreamResponse, token: string, { status, body, mayFail }: Plan): string | undefined {
+  const { headers } = response;
+  const received = response.body.toString('latin1');
+  const isComplete = mayFail ? body.startsWith(received) : received === body;
+  const hasForeignHeader = /planted|token-/.test(JSON.stringify({ ...headers, 'x-token': '' }));
+  if (response.status === status && isComplete && headers['x-token'] === token && !hasForeignHeader) return undefined;
+  return `received ${formatResponse(response)}`;
+}
