@@ -166,7 +166,8 @@ export class Connections {
     connection.transfer = undefined;
     connection.completedRequests++;
     connection.idleSince = this.#clock();
-    const shouldClose = !isReusable || pool.credentialHash === undefined || this.#isClosed;
+    const isKept = isReusable && getKeepAliveMs(connection) > 0;
+    const shouldClose = !isKept || pool.credentialHash === undefined || this.#isClosed;
     if (shouldClose || pool.upstream.untrustedUntil > connection.idleSince) this.#close(connection);
     else {
       pool.idle.push(connection);

@@ -3,8 +3,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 /** Receives the parts of a response in their order. Its end is `ResponseReader.isDone`. */
 export type ResponseHandler = {
-  /** Receives the head of the final response, or of an interim one (status 1xx). */
-  onHead(status: number, statusText: string, headers: IncomingHttpHeaders): void;
+  /**
+   * Receives the head of the final response, or of an interim one (status 1xx). `bodyLength` is the number of body bytes
+   * that follow; undefined if the head does not say.
+   */
+  onHead(status: number, statusText: string, headers: IncomingHttpHeaders, bodyLength: number | undefined): void;
   /** Receives body bytes, which are valid only until this function returns. */
   onBody(bytes: Buffer, start: number, end: number): void;
 };
@@ -30,6 +33,7 @@ const httpPrefix = 'HTTP/1.';
 const statusLinePattern = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([^\r\n]*))?$/;
 /** Matches a line break that is not CRLF, and a character that no head may contain (RFC 9110, 5.5). */
 const invalidHeadPattern = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?:^|[^\r])\n/;
+const invalidHead = 'a head with control characters or bare line breaks';
 const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const nonAsciiPattern = /[^\0-\x7f]/;
 const lengthPattern = /^\d+$/;
@@ -37,7 +41,9 @@ const finalChunkedPattern = /(?:^|,)[\t ]*chunked$/i;
 const closePattern = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const keepAlivePattern = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 const keepAliveTimeoutPattern = /timeout=(\d+)/i;
-const extensionPattern = /^[\t ]*;/;
+/** Matches the extensions of a chunk (RFC 9112, 7.1.1), without the whitespace that only old senders add. */
+const extensionPattern =
+  /^(?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"(?:[^"\\\r\n]|\\[^\r\n])*"))?)+$/;
 
 /** Maximum size of a head. A transfer ends earlier, so this only limits what a single read can add. */
 const maxHeadBytes = 256 * 1024;
@@ -143,6 +149,7 @@ export class ResponseReader {
     const length = partial.indexOf(headEnd, Math.max(0, previousLength - headEnd.length + 1));
     if (length < 0) {
       if (!mayBeHead(partial)) throw new NotHttpError('bytes that are not HTTP/1');
+      if (hasBareLineFeed(partial, previousLength)) throw new NotHttpError(invalidHead);
       if (partial.length > maxHeadBytes) throw new NotHttpError('a head that is too long');
       return bytes.length;
     }
@@ -173,7 +180,7 @@ export class ResponseReader {
   }
 
   #takeHead(head: string): void {
-    if (invalidHeadPattern.test(head)) throw new NotHttpError('a head with control characters or bare line breaks');
+    if (invalidHeadPattern.test(head)) throw new NotHttpError(invalidHead);
     const firstEnd = head.indexOf('\r\n');
     const match = statusLinePattern.exec(firstEnd < 0 ? head : head.slice(0, firstEnd));
     if (!match) throw new NotHttpError('an invalid status line');
@@ -183,7 +190,8 @@ export class ResponseReader {
     if (status === 101) throw new NotHttpError('status 101, which was not requested');
     const handler = this.#handler as ResponseHandler;
     if (status >= 200) this.#chooseFraming(status, minorVersion === '1', headers);
-    handler.onHead(status, decodeReason(reason), headers);
+    const bodyLength = this.#state === states.length ? this.#remaining : undefined;
+    handler.onHead(status, decodeReason(reason), headers, bodyLength);
     if (this.#handler === handler && this.#state === states.length && this.#remaining === 0) this.stop();
   }
 
@@ -335,6 +343,13 @@ function parseLength(text: string): number {
   const length = lengthPattern.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(length)) throw new NotHttpError('an invalid or repeated Content-Length');
   return length;
+}
+
+/** Returns true if a line ends without CR at or after `start`. */
+function hasBareLineFeed(bytes: Buffer, start: number): boolean {
+  for (let index = bytes.indexOf(lf, start); index >= 0; index = bytes.indexOf(lf, index + 1))
+    if (bytes[index - 1] !== cr) return true;
+  return false;
 }
 
 /** Returns true if the bytes are the beginning of a head or could become it. */

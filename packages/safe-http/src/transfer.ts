@@ -103,7 +103,7 @@ export class Transfer implements ResponseHandler, Deadline {
     return !this.isSettled;
   }
 
-  onHead(status: number, statusText: string, headers: IncomingHttpHeaders): void {
+  onHead(status: number, statusText: string, headers: IncomingHttpHeaders, bodyLength: number | undefined): void {
     if (status < 200) {
       if (++this.#interimResponses > maxInterimResponses) this.fail(createTooManyError('interim responses'));
       return;
@@ -113,14 +113,12 @@ export class Transfer implements ResponseHandler, Deadline {
     this.#headers = headers;
     if (this.#receivedBytes > maxHeaderBytes && getHeaderSize(headers) > maxHeaderBytes)
       this.fail(createTooManyError('header bytes'));
-    const { limitBytes, method, onHead } = this.exchange;
-    // In the response to a HEAD request, this is the length of a body that is not sent (RFC 9110, 9.3.2).
-    const announcedBytes = method === 'HEAD' ? 0 : Number(headers['content-length']);
-    if (announcedBytes > limitBytes) this.fail(createOversizeError(limitBytes));
+    const { limitBytes, onHead } = this.exchange;
+    if (bodyLength !== undefined && bodyLength > limitBytes) this.fail(createOversizeError(limitBytes));
     if (this.isSettled) return;
     if (onHead && headers['content-encoding'] === undefined) this.#onChunk = onHead({ status, statusText, headers });
-    else if (announcedBytes > 0 && announcedBytes <= maxPreallocatedBytes)
-      this.#body = Buffer.allocUnsafe(announcedBytes);
+    else if (bodyLength !== undefined && bodyLength <= maxPreallocatedBytes)
+      this.#body = Buffer.allocUnsafe(bodyLength);
   }
 
   onBody(bytes: Buffer, start: number, end: number): void {

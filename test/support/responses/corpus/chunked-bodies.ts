@@ -26,7 +26,7 @@ export const chunkedBodyCases: readonly CorpusCase[] = [
   {
     name: 'a size with 40 leading zeros',
     bytes: withSize(`${'0'.repeat(40)}2`),
-    expected: '200 "OK" {"transfer-encoding":"chunked"} "ok"',
+    expected: 'malformed',
   },
   {
     name: 'an uppercase size',
@@ -47,7 +47,7 @@ export const chunkedBodyCases: readonly CorpusCase[] = [
   { name: 'a space after the size', bytes: withSize('2 '), expected: 'malformed' },
   { name: 'a tab after the size', bytes: withSize('2\t'), expected: 'malformed' },
   { name: 'a size of 2^64 + 2', bytes: withSize('10000000000000002'), expected: 'malformed' },
-  { name: 'a size of 2^64 − 1', bytes: withSize('ffffffffffffffff'), expected: 'truncated', ending: 'close' },
+  { name: 'a size of 2^64 − 1', bytes: withSize('ffffffffffffffff'), expected: 'malformed', ending: 'close' },
   { name: 'a size above the limit', bytes: withSize('1e8481'), expected: 'truncated', ending: 'close' },
   { name: 'a chunk extension', bytes: withSize('2;a=1'), expected: '200 "OK" {"transfer-encoding":"chunked"} "ok"' },
   {
@@ -77,8 +77,7 @@ export const chunkedBodyCases: readonly CorpusCase[] = [
   {
     name: 'a chunk extension of 100 KB',
     bytes: withSize(`2;a=${'a'.repeat(100 * 1024)}`),
-    expected: '200 "OK" {"transfer-encoding":"chunked"} "ok"',
-    expectedInPieces: 'malformed',
+    expected: 'malformed',
   },
   {
     name: 'an extension of the last chunk',
@@ -111,7 +110,7 @@ export const chunkedBodyCases: readonly CorpusCase[] = [
   {
     name: 'a content-length as a trailer',
     bytes: `${chunkedOk}2\r\nok\r\n0\r\ncontent-length: 9\r\n\r\n`,
-    expected: 'malformed',
+    expected: '200 "OK" {"transfer-encoding":"chunked"} "ok"',
   },
   {
     name: 'a transfer-encoding as a trailer',
@@ -123,8 +122,7 @@ export const chunkedBodyCases: readonly CorpusCase[] = [
   {
     name: 'trailers of 100 KB',
     bytes: `${chunkedOk}0\r\nx-a: ${'a'.repeat(100 * 1024)}\r\n\r\n`,
-    expected: '200 "OK" {"transfer-encoding":"chunked"} ""',
-    expectedInPieces: 'malformed',
+    expected: 'malformed',
   },
   {
     name: '10,200 chunks of one byte',
@@ -160,7 +158,7 @@ export const chunkedBodyCases: readonly CorpusCase[] = [
   {
     name: 'chunked with spaces around it',
     bytes: withEncoding(' chunked  '),
-    expected: '200 "OK" {"transfer-encoding":"chunked  "} "ok"',
+    expected: '200 "OK" {"transfer-encoding":"chunked"} "ok"',
   },
   {
     name: 'chunked in quotes',

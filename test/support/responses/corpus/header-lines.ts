@@ -24,7 +24,7 @@ export const headerLineCases: readonly CorpusCase[] = [
   {
     name: 'spaces and tabs around the value',
     bytes: withLine('x-a: \t 1 \t '),
-    expected: '200 "OK" {"x-a":"1 \\t ","content-length":"2"} "ok"',
+    expected: '200 "OK" {"x-a":"1","content-length":"2"} "ok"',
   },
   {
     name: 'spaces within the value',
@@ -83,7 +83,7 @@ export const headerLineCases: readonly CorpusCase[] = [
   {
     name: 'bare CR as the empty line',
     bytes: `${ok}content-length: 2\r\n\rok`,
-    expected: 'malformed',
+    expected: 'truncated',
     ending: 'close',
   },
   { name: 'a line folded with a space', bytes: withLine('x-a: 1\r\n 2'), expected: 'malformed' },

@@ -28,12 +28,12 @@ export const statusLineCases: readonly CorpusCase[] = [
   {
     name: 'a reason with a control character',
     bytes: `HTTP/1.1 200 a\x01b\r\n${sized}`,
-    expected: '200 "a\\u0001b" {"content-length":"2"} "ok"',
+    expected: 'malformed',
   },
   {
     name: 'a reason with NUL',
     bytes: `HTTP/1.1 200 a\0b\r\n${sized}`,
-    expected: '200 "a\\u0000b" {"content-length":"2"} "ok"',
+    expected: 'malformed',
   },
   { name: 'a reason with a lone CR', bytes: `HTTP/1.1 200 a\rb\r\n${sized}`, expected: 'malformed' },
   {
@@ -56,7 +56,7 @@ export const statusLineCases: readonly CorpusCase[] = [
   { name: 'status 599', bytes: `HTTP/1.1 599 X\r\n${sized}`, expected: '599 "X" {"content-length":"2"} "ok"' },
   { name: 'status 600', bytes: `HTTP/1.1 600 X\r\n${sized}`, expected: '600 "X" {"content-length":"2"} "ok"' },
   { name: 'status 999', bytes: `HTTP/1.1 999 X\r\n${sized}`, expected: '999 "X" {"content-length":"2"} "ok"' },
-  { name: 'status 1000', bytes: `HTTP/1.1 1000 X\r\n${sized}`, expected: 'truncated', ending: 'close' },
+  { name: 'status 1000', bytes: `HTTP/1.1 1000 X\r\n${sized}`, expected: 'malformed', ending: 'close' },
   { name: 'status 20', bytes: `HTTP/1.1 20 X\r\n${sized}`, expected: 'malformed' },
   { name: 'a negative status', bytes: `HTTP/1.1 -20 X\r\n${sized}`, expected: 'malformed' },
   { name: 'a status with a letter', bytes: `HTTP/1.1 2x0 X\r\n${sized}`, expected: 'malformed' },
@@ -66,9 +66,9 @@ export const statusLineCases: readonly CorpusCase[] = [
   { name: 'HTTP/1.10', bytes: `HTTP/1.10 200 OK\r\n${sized}`, expected: 'malformed' },
   { name: 'HTTP/01.1', bytes: `HTTP/01.1 200 OK\r\n${sized}`, expected: 'malformed' },
   { name: 'HTTP/1', bytes: `HTTP/1 200 OK\r\n${sized}`, expected: 'malformed' },
-  { name: 'HTTP/2.0', bytes: `HTTP/2.0 200 OK\r\n${sized}`, expected: '200 "OK" {"content-length":"2"} "ok"' },
+  { name: 'HTTP/2.0', bytes: `HTTP/2.0 200 OK\r\n${sized}`, expected: 'malformed' },
   { name: 'HTTP/3.0', bytes: `HTTP/3.0 200 OK\r\n${sized}`, expected: 'malformed' },
-  { name: 'HTTP/0.9', bytes: `HTTP/0.9 200 OK\r\n${sized}`, expected: '200 "OK" {"content-length":"2"} "ok"' },
+  { name: 'HTTP/0.9', bytes: `HTTP/0.9 200 OK\r\n${sized}`, expected: 'malformed' },
   {
     name: 'a body without a head, as in HTTP/0.9',
     bytes: '<html>Hello</html>',
@@ -79,7 +79,7 @@ export const statusLineCases: readonly CorpusCase[] = [
   {
     name: 'the preface of an RTSP response',
     bytes: `RTSP/1.0 200 OK\r\n${sized}`,
-    expected: '200 "OK" {"content-length":"2"} "ok"',
+    expected: 'malformed',
   },
   { name: 'an HTTP/2 frame', bytes: '\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0d', expected: 'malformed' },
   { name: 'an SSH banner', bytes: 'SSH-2.0-OpenSSH_9.9\r\n', expected: 'malformed' },
