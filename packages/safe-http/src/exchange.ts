@@ -41,4 +41,5 @@ export type Exchange = {
   registerCancel?: ((cancel: () => void) => void) | undefined;
 };
 
+/** A response. Its body may be a slab, which belongs to the sender and may be released (`@toolhost/limits/slabs`). */
 export type UpstreamResponse = { status: number; statusText: string; headers: IncomingHttpHeaders; body: Buffer };

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { OutboundError } from '@toolhost/errors/errors';
+import { takeSlab } from '@toolhost/limits/slabs';
 import type { Connection } from './connection.ts';
 import type { Connections, Pool } from './connections.ts';
 import type { Deadline, Deadlines } from './deadlines.ts';
@@ -118,7 +119,7 @@ export class Transfer implements ResponseHandler, Deadline {
     if (this.isSettled) return;
     if (onHead && headers['content-encoding'] === undefined) this.#onChunk = onHead({ status, statusText, headers });
     else if (bodyLength !== undefined && bodyLength <= maxPreallocatedBytes)
-      this.#body = Buffer.allocUnsafe(bodyLength);
+      this.#body = takeSlab(bodyLength);
   }
 
   onBody(bytes: Buffer, start: number, end: number): void {

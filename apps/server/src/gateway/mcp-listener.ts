@@ -6,6 +6,7 @@ import { AppError, errorDescription, type Refusal, Unauthenticated } from '@tool
 import { type MaybePromise, yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import { bodyLimits } from '@toolhost/json/body-limits';
 import type { MemoryBudget, MemoryReservation } from '@toolhost/limits/memory-budget';
+import { releaseSlab } from '@toolhost/limits/slabs';
 import { handleStatelessRequest } from '@toolhost/mcp-protocol/2026-07-28';
 import {
   accepted,
@@ -371,11 +372,16 @@ function joinStrings(chunks: readonly JsonText[]): string | undefined {
   return text;
 }
 
-/** Writes chunks. The response is corked, so that they are sent in one write with the head. */
+/**
+ * Writes chunks, and releases their slabs once the system has all bytes: the response owns them, and nothing else reads
+ * the result of a call anymore. The response is corked, so that the chunks are sent in one write with the head.
+ */
 function writeChunks(response: ServerResponse, chunks: readonly JsonText[]): void {
   response.cork();
   for (const chunk of chunks) response.write(chunk);
-  response.end();
+  response.end(() => {
+    for (const chunk of chunks) if (typeof chunk !== 'string') releaseSlab(chunk);
+  });
 }
 
 /**

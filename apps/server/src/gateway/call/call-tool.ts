@@ -3,6 +3,7 @@ import type { ClientTokens } from '@toolhost/credentials/token-request';
 import { AppError, ToolFailure, Unauthenticated } from '@toolhost/errors/errors';
 import { type MaybePromise, yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import { type MemoryBudget, minCountedBytes } from '@toolhost/limits/memory-budget';
+import { releaseSlab } from '@toolhost/limits/slabs';
 import { appendTextBlocks, type ToolCall, type ToolResult, toTextResult } from '@toolhost/mcp-protocol/mcp';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
@@ -163,9 +164,23 @@ async function prepareAfterWait(
 function readResult(call: Call, response: UpstreamResponse, deps: CallToolDeps): MaybePromise<ToolResult> {
   const { tool, sensitive, toolCall } = call;
   const result = readResponse(response, tool.responseRules, { sensitive, generation: toolCall.generation });
-  if (result && !result.files && tool.responseRules.maxCharacters === undefined) return result;
+  if (result && !result.files && tool.responseRules.maxCharacters === undefined) {
+    if (!isCallCaptured(call)) releaseBody(response, result);
+    return result;
+  }
   return readAfterWait(call, response, result, deps);
 }
+
+/** Releases the memory of a body that has become a result without it. Nothing can read it afterward. */
+function releaseBody(response: UpstreamResponse, { content, structured }: ToolResult): void {
+  const { body } = response;
+  const isPartOfResult = [content, structured].some((json) => typeof json === 'object' && json.buffer === body.buffer);
+  if (isPartOfResult) return;
+  response.body = emptyBody;
+  releaseSlab(body);
+}
+
+const emptyBody = Buffer.alloc(0);
 
 async function readAfterWait(
   call: Call,

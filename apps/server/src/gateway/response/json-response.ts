@@ -7,6 +7,7 @@ import { type EscapedChunks, scanJson, toWellFormedJson, toWellFormedJsonText } 
 import { selectFields } from '@toolhost/json/response-fields';
 import { findValueRange, hasPath } from '@toolhost/json/response-transform';
 import { maxEventLoopSteps, StepLimitExceeded } from '@toolhost/json-schema/step-budget';
+import { takeSlab } from '@toolhost/limits/slabs';
 import type { ContentBlock, JsonText, ProtocolGeneration, ToolResult } from '@toolhost/mcp-protocol/mcp';
 import { estimateTokenCount } from '@toolhost/tool-config/tokens';
 import type { OutputCheck } from '../arguments/validate-arguments.ts';
@@ -189,9 +190,9 @@ class JsonTextBlock implements EscapedChunks {
   }
 }
 
-/** Copies the first `length` bytes, with space before and after them. */
+/** Copies the first `length` bytes into a slab, with space before and after them. */
 function copyWithMargins(bytes: Buffer, length: number, spaceBefore: number, spaceAfter: number): Buffer {
-  const copy = Buffer.allocUnsafe(spaceBefore + length + spaceAfter);
+  const copy = takeSlab(spaceBefore + length + spaceAfter);
   bytes.copy(copy, spaceBefore, 0, length);
   return copy;
 }
