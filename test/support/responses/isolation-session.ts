@@ -45,7 +45,9 @@ export type IsolationRun = {
   remaining: number;
   /** Unique number of the next exchange or session. */
   next: number;
-  /** Exchanges that got bytes that are not theirs, or failed although their own response was complete. */
+  /** Caller of each connection. */
+  callers: WeakMap<Socket, Caller>;
+  /** Exchanges that got bytes that are not theirs, failed although their own response was complete, or shared a connection. */
   mismatches: string[];
 };
 
@@ -139,9 +141,19 @@ async function runExchange(
     (response) => findFault(response, token, plan),
     (error: OutboundError) => (plan.mayFail ? undefined : `failed: ${error.reason} (${error.message})`),
   );
-  if (fault === undefined) return await played;
-  run.mismatches.push(`exchange ${number} of ${caller.origin}, ${misbehavior ?? 'no misbehavior'}: ${fault}`);
+  // A request of a failed exchange may not have been sent.
+  const socket = fault === undefined ? await played : undefined;
+  const sharedFault = socket && isOfOtherCaller(run, socket, caller) ? 'shares a connection of another caller' : fault;
+  if (sharedFault === undefined) return socket;
+  run.mismatches.push(`exchange ${number} of ${caller.origin}, ${misbehavior ?? 'no misbehavior'}: ${sharedFault}`);
   return undefined;
+}
+
+/** Notes the caller of a connection. Returns true if it had another one before. */
+function isOfOtherCaller({ callers }: IsolationRun, socket: Socket, caller: Caller): boolean {
+  const known = callers.get(socket) ?? caller;
+  callers.set(socket, known);
+  return known !== caller;
 }
 
 /** A script, and the response that the caller must receive. */
