@@ -61,6 +61,14 @@ describe('the HTTP client, for a corpus of raw responses', () => {
       createExchange(`http://${host}:${upstream.port}`, { ...prepare(one, delivery), credentialHash: undefined }),
     );
 
+  /** Repeats an exchange during which a busy machine paused this process. */
+  const getOutcome = async (one: CorpusCase, delivery: Delivery): Promise<string> => {
+    for (;;) {
+      const outcome = await formatOutcome(send(one, delivery));
+      if (outcome !== 'stopped') return outcome;
+    }
+  };
+
   /** Returns the cases for which the expected outcome is not that of undici. */
   const compareWithUndici = async (cases: readonly CorpusCase[], delivery: Delivery): Promise<ComparedResponse[]> => {
     const compared = await Promise.all(
@@ -82,7 +90,7 @@ describe('the HTTP client, for a corpus of raw responses', () => {
       it(`reads or rejects responses with ${group} that arrive ${delivery.how}`, async () => {
         const expected = await runAll(cases, async (one) => getExpected(one, delivery));
         const outcomes = await runAll(cases, async (one) => {
-          const outcome = await formatOutcome(send(one, delivery));
+          const outcome = await getOutcome(one, delivery);
           return delivery.inPieces ? withoutReasonPhrase(outcome) : outcome;
         });
         assert.deepEqual(outcomes, expected);

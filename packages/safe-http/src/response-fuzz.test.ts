@@ -52,6 +52,7 @@ describe('the HTTP client, for generated responses', () => {
       },
       remaining: Math.ceil(exchanges * (1 - comparedShare)),
       next: 0,
+      callers: new WeakMap(),
       mismatches: [],
     };
     await runSimultaneously(async (randomInt) => {

@@ -3,6 +3,7 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import type { OutboundError } from '@toolhost/errors/errors';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
+import { blockThread } from '../block-thread.ts';
 import { createRandomInt } from '../seeded-numbers.ts';
 import { createExchange } from '../upstreams/http-client.ts';
 import { type GeneratedResponse, generateResponse, pick, type RandomInt, splitRandomly } from './generate-response.ts';
@@ -45,12 +46,20 @@ export type IsolationRun = {
   remaining: number;
   /** Unique number of the next exchange or session. */
   next: number;
-  /** Exchanges that got bytes that are not theirs, or failed although their own response was complete. */
+  /** Caller of each connection. */
+  callers: WeakMap<Socket, Caller>;
+  /** Exchanges that got bytes that are not theirs, failed although their own response was complete, or shared a connection. */
   mismatches: string[];
 };
 
 /** Requests that may share connections. */
-type Caller = { workspaceId: string; credentialHash: string; origin: string };
+type Caller = {
+  workspaceId: string;
+  credentialHash: string;
+  origin: string;
+  /** Misbehavior of the upstream in the previous exchanges. */
+  previous: Misbehavior | undefined;
+};
 
 /** Exchanges with one upstream. */
 type Session = { exchanges: number };
@@ -59,6 +68,8 @@ type Session = { exchanges: number };
 const maxUntrustedExchanges = 95;
 /** Number of exchanges after which an upstream without unsolicited bytes is trusted. */
 const trustingExchanges = 110;
+/** Time in which the kernel delivers bytes that were sent. */
+const deliveryMs = 2;
 /** Turns of the event loop in which the client reads what has arrived, wherever in a turn they begin. */
 const readingTurns = 3;
 
@@ -72,7 +83,7 @@ export async function runIsolationSession(run: IsolationRun, randomInt: RandomIn
   const session: Session = { exchanges: 0 };
   const origin = `http://upstream-${number}.example:${run.upstream.port}`;
   const callers = Array.from({ length: 1 + randomInt(3) }, (_, index): Caller => {
-    return { workspaceId: `w-${number}-${index % 2}`, credentialHash: `c-${index}`, origin };
+    return { workspaceId: `w-${number}-${index % 2}`, credentialHash: `c-${index}`, origin, previous: undefined };
   });
   const warmUps = randomInt(4) === 0 ? trustingExchanges : 0;
   for (let n = 0; n < warmUps; n++) await runBatch(run, session, randomInt, callers[0] as Caller, 1, []);
@@ -109,9 +120,14 @@ async function runBatch(
       runExchange(run, randomInt, caller, index === 0 ? misbehavior : undefined),
     ),
   );
-  if (misbehavior !== 'idle' && misbehavior !== 'idle and busy') return;
+  caller.previous = misbehavior;
+  if (misbehavior === undefined) return;
   run.endQuietPeriods();
-  for (const socket of sockets) if (socket?.writable) socket.write(pick(randomInt, unsolicitedBytes), 'latin1');
+  const isIdle = misbehavior === 'idle' || misbehavior === 'idle and busy';
+  for (const socket of sockets)
+    if (isIdle && socket?.writable) socket.write(pick(randomInt, unsolicitedBytes), 'latin1');
+  // The kernel of a busy machine delivers bytes a moment after they were sent, and only then are they unsolicited.
+  blockThread(deliveryMs);
   // The next exchange is sent in this turn of the event loop, unless the client may trust the upstream.
   const mayBeTrusted = session.exchanges > maxUntrustedExchanges;
   await waitTurns(misbehavior === 'idle' || mayBeTrusted ? readingTurns : 0);
@@ -133,15 +149,27 @@ async function runExchange(
     if (misbehavior === 'canceled') void started.then(() => waitTurns(cancelTurns)).then(cancel);
   };
   const { method } = plan;
-  const request = { ...caller, path, method, body: method === 'POST' ? '{}' : undefined, registerCancel };
+  const { previous, ...sender } = caller;
+  const request = { ...sender, path, method, body: method === 'POST' ? '{}' : undefined, registerCancel };
   const sent = run.http.send(createExchange(caller.origin, request));
   const fault = await sent.then(
     (response) => findFault(response, token, plan),
     (error: OutboundError) => (plan.mayFail ? undefined : `failed: ${error.reason} (${error.message})`),
   );
-  if (fault === undefined) return await played;
-  run.mismatches.push(`exchange ${number} of ${caller.origin}, ${misbehavior ?? 'no misbehavior'}: ${fault}`);
+  // A request of a failed exchange may not have been sent.
+  const socket = fault === undefined ? await played : undefined;
+  const sharedFault = socket && isOfOtherCaller(run, socket, caller) ? 'shares a connection of another caller' : fault;
+  if (sharedFault === undefined) return socket;
+  const events = `${misbehavior ?? 'no misbehavior'} after ${previous ?? 'none'}`;
+  run.mismatches.push(`exchange ${number} of ${caller.origin}, ${events}: ${sharedFault}`);
   return undefined;
+}
+
+/** Notes the caller of a connection. Returns true if it had another one before. */
+function isOfOtherCaller({ callers }: IsolationRun, socket: Socket, caller: Caller): boolean {
+  const known = callers.get(socket) ?? caller;
+  callers.set(socket, known);
+  return known !== caller;
 }
 
 /** A script, and the response that the caller must receive. */

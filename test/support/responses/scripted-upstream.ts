@@ -18,7 +18,7 @@ export type PreparedScript = {
 export type ScriptedUpstream = LocalServer & { prepare(script: Script): PreparedScript };
 
 /** Turns of the event loop in which the client reads the bytes before a reset, which would discard them. */
-const turnsBeforeReset = 4;
+const turnsBeforeReset = 10;
 
 /** Starts an upstream that sends a prepared response to each request, and ignores request bodies. */
 export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
