@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { stat } from 'node:fs/promises';
 import https from 'node:https';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import { newWorkspaceId } from '@toolhost/credentials/ids';
 import { eventually } from '../../../test/support/eventually.ts';
@@ -139,32 +137,6 @@ describe('connection limits of the HTTP client', () => {
     for (let n = 0; n < 5; n += 1) await send();
     assert.equal(upstream.connections, trustedConnections);
   });
-
-  for (const [during, waitForEvent] of [
-    ['a timer', () => delay(1)],
-    ['an event of a thread or socket', () => stat('.')],
-    ['an immediate', () => immediate()],
-  ] as const) {
-    it(`[find B2] detects bytes that arrived while ${during} kept the process busy, before it reuses the connection`, async (t) => {
-      const respond = (socket: Socket) => socket.on('data', () => socket.write(formatRawResponse('{"own":true}')));
-      const { sockets, server, port } = await startRawServer(respond);
-      const origin = `http://127.0.0.1:${port}`;
-      const client = createClient(port);
-      t.after(() => client.close().then(() => server.close()));
-      // A request with the short timeout does not wait for an idle period of the connection.
-      for (const [round, timeoutMs] of [15_000, 500].entries()) {
-        await client.send(createExchange(origin));
-        await waitForEvent();
-        // The connection is idle while something blocks the process, and the upstream sends an unsolicited response.
-        aheadMs += 100;
-        sockets.at(-1)?.write(formatRawResponse('{"planted":true}'));
-        const { body } = await client.send(createExchange(origin, { timeoutMs }));
-        assert.equal(body.toString(), '{"own":true}');
-        assert.equal(client.getLoad().unsolicited, round + 1);
-        aheadMs += elevenMinutes;
-      }
-    });
-  }
 
   it('[find B2] returns an early response to its caller, and does not reuse its connection', async () => {
     // The server never reads the rest of the request, so the client cannot send it.

@@ -23,7 +23,7 @@ const minWaitTimeoutMs = 1000;
 const quietPeriodMs = 50;
 /**
  * Number of quiet periods without unsolicited bytes after which an upstream is trusted and its connections are reused
- * immediately.
+ * without one.
  */
 const trustedQuietPeriods = 100;
 /** Time for which connections to an upstream that sent unsolicited bytes carry one request each. */
@@ -39,8 +39,8 @@ type Upstream = {
   host: string;
   connect: Connect;
   /**
-   * Number of quiet periods without unsolicited bytes. From `trustedQuietPeriods` on, connections may be reused
-   * immediately.
+   * Number of quiet periods without unsolicited bytes. From `trustedQuietPeriods` on, connections may be reused without
+   * one.
    */
   quietPeriods: number;
   /** Time until which each connection carries only one request, in monotonic ms. */
@@ -102,7 +102,7 @@ export class Connections {
   #requests = 0;
   #unsolicitedCount = 0;
   #malformedCount = 0;
-  /** Connections whose requests are sent in this turn of the event loop, and in the next one. */
+  /** Connections whose requests are sent at the end of this turn of the event loop, and of the next one. */
   #outbox: Connection[] = [];
   #nextOutbox: Connection[] = [];
   #outboxImmediate: NodeJS.Immediate | undefined;
@@ -201,28 +201,28 @@ export class Connections {
   }
 
   /**
-   * Checks out a connection. A request over a reused connection is sent after the sockets that are ready now have been
-   * read, and until the upstream is trusted, after those that are ready in the next turn of the event loop. So bytes
-   * and closures that arrived while this process was too busy to read are read first.
+   * Checks out a connection. A request over a reused connection is sent after the next turn of the event loop has read
+   * all sockets. So bytes and closures that have arrived by now, while this process was too busy to read, are read
+   * first, and can only end the connection.
    */
   #checkOut(connection: Connection, transfer: Transfer): void {
-    const { upstream, workspace } = connection.pool;
+    const { workspace } = connection.pool;
     this.#requests++;
     workspace.tenant.requests++;
     connection.transfer = transfer;
     transfer.connection = connection;
     if (connection.completedRequests === 0) connection.send();
     else {
-      const isTrusted = upstream.quietPeriods >= trustedQuietPeriods;
-      (isTrusted ? this.#outbox : this.#nextOutbox).push(connection);
+      this.#nextOutbox.push(connection);
       this.#outboxImmediate ??= setImmediate(() => this.#sendOutbox());
     }
   }
 
+  /** Sends the requests that were added before the sockets were last read. */
   #sendOutbox(): void {
     const due = this.#outbox;
     this.#outbox = this.#nextOutbox;
-    this.#nextOutbox = due.length > 0 ? [] : due;
+    this.#nextOutbox = [];
     this.#outboxImmediate = this.#outbox.length > 0 ? setImmediate(() => this.#sendOutbox()) : undefined;
     for (const connection of due) connection.send();
   }

@@ -118,8 +118,7 @@ export class Transfer implements ResponseHandler, Deadline {
     if (bodyLength !== undefined && bodyLength > limitBytes) this.fail(createOversizeError(limitBytes));
     if (this.isSettled) return;
     if (onHead && headers['content-encoding'] === undefined) this.#onChunk = onHead({ status, statusText, headers });
-    else if (bodyLength !== undefined && bodyLength <= maxPreallocatedBytes)
-      this.#body = takeSlab(bodyLength);
+    else if (bodyLength !== undefined && bodyLength <= maxPreallocatedBytes) this.#body = takeSlab(bodyLength);
   }
 
   onBody(bytes: Buffer, start: number, end: number): void {

@@ -61,11 +61,6 @@ type Caller = {
   previous: Misbehavior | undefined;
 };
 
-/** Exchanges with one upstream. */
-type Session = { exchanges: number };
-
-/** Number of exchanges below which no upstream is trusted. */
-const maxUntrustedExchanges = 95;
 /** Number of exchanges after which an upstream without unsolicited bytes is trusted. */
 const trustingExchanges = 110;
 /** Time in which the kernel delivers bytes that were sent. */
@@ -80,13 +75,12 @@ const readingTurns = 3;
  */
 export async function runIsolationSession(run: IsolationRun, randomInt: RandomInt): Promise<void> {
   const number = run.next++;
-  const session: Session = { exchanges: 0 };
   const origin = `http://upstream-${number}.example:${run.upstream.port}`;
   const callers = Array.from({ length: 1 + randomInt(3) }, (_, index): Caller => {
     return { workspaceId: `w-${number}-${index % 2}`, credentialHash: `c-${index}`, origin, previous: undefined };
   });
   const warmUps = randomInt(4) === 0 ? trustingExchanges : 0;
-  for (let n = 0; n < warmUps; n++) await runBatch(run, session, randomInt, callers[0] as Caller, 1, []);
+  for (let n = 0; n < warmUps; n++) await runBatch(run, randomInt, callers[0] as Caller, 1, []);
   // The order in which the callers continue does not influence what each of them does.
   const ownRandomInts = callers.map(() => createRandomInt(randomInt(2 ** 31)));
   const rarity = pick(randomInt, [3, 10, 40]);
@@ -95,7 +89,7 @@ export async function runIsolationSession(run: IsolationRun, randomInt: RandomIn
       const ownRandomInt = ownRandomInts[index] as RandomInt;
       for (let batches = 20 + ownRandomInt(40); batches > 0 && run.remaining > 0; batches--) {
         const allowed = ownRandomInt(rarity) === 0 ? misbehaviors : [];
-        await runBatch(run, session, ownRandomInt, caller, 1 + ownRandomInt(4), allowed);
+        await runBatch(run, ownRandomInt, caller, 1 + ownRandomInt(4), allowed);
         if (ownRandomInt(30) === 0) run.forgetUnsolicited();
       }
     }),
@@ -105,7 +99,6 @@ export async function runIsolationSession(run: IsolationRun, randomInt: RandomIn
 /** Sends exchanges of one caller simultaneously, and waits until the upstream has sent everything. */
 async function runBatch(
   run: IsolationRun,
-  session: Session,
   randomInt: RandomInt,
   caller: Caller,
   size: number,
@@ -113,7 +106,6 @@ async function runBatch(
 ): Promise<void> {
   if (randomInt(50) > 0) run.endQuietPeriods();
   run.remaining -= size;
-  session.exchanges += size;
   const misbehavior = allowed.length > 0 ? pick(randomInt, allowed) : undefined;
   const sockets = await Promise.all(
     Array.from({ length: size }, (_, index) =>
@@ -128,9 +120,8 @@ async function runBatch(
     if (isIdle && socket?.writable) socket.write(pick(randomInt, unsolicitedBytes), 'latin1');
   // The kernel of a busy machine delivers bytes a moment after they were sent, and only then are they unsolicited.
   blockThread(deliveryMs);
-  // The next exchange is sent in this turn of the event loop, unless the client may trust the upstream.
-  const mayBeTrusted = session.exchanges > maxUntrustedExchanges;
-  await waitTurns(misbehavior === 'idle' || mayBeTrusted ? readingTurns : 0);
+  // Otherwise the next exchange is sent in this turn of the event loop.
+  if (misbehavior === 'idle') await waitTurns(readingTurns);
 }
 
 /** Sends an exchange and checks its outcome. Returns the connection of the upstream, if the request arrived. */
