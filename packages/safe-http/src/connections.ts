@@ -214,18 +214,18 @@ export class Connections {
     if (connection.completedRequests === 0) connection.send();
     else {
       this.#nextOutbox.push(connection);
-      this.#outboxImmediate ??= setImmediate(() => this.#sendOutbox());
+      this.#outboxImmediate ??= setImmediate(this.#sendOutbox);
     }
   }
 
   /** Sends the requests that were added before the sockets were last read. */
-  #sendOutbox(): void {
+  readonly #sendOutbox = (): void => {
     const due = this.#outbox;
     this.#outbox = this.#nextOutbox;
     this.#nextOutbox = [];
-    this.#outboxImmediate = this.#outbox.length > 0 ? setImmediate(() => this.#sendOutbox()) : undefined;
+    this.#outboxImmediate = this.#outbox.length > 0 ? setImmediate(this.#sendOutbox) : undefined;
     for (const connection of due) connection.send();
-  }
+  };
 
   /**
    * Returns a connection whose quiet period is over. For a trusted upstream, returns any idle one, longest idle first.

@@ -70,19 +70,20 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
   const { decodeOnThread, memory } = options;
   const deps: TransferDeps = { connections, deadlines: new Deadlines(), decodeOnThread, memory };
   async function sendAfterSearch(exchange: Exchange, isWithheld: true | Promise<boolean>, onEnd?: OnEnd) {
-    if (!(await isWithheld)) return startTransfer(exchange, onEnd);
-    const error = new OutboundError('own_credential', ownCredentialMessage);
-    onEnd?.(error);
-    throw error;
-  }
-  const startTransfer = (exchange: Exchange, onEnd?: OnEnd) =>
-    new Promise<UpstreamResponse>((resolve, reject) =>
+    if (await isWithheld) {
+      const error = new OutboundError('own_credential', ownCredentialMessage);
+      onEnd?.(error);
+      throw error;
+    }
+    return new Promise<UpstreamResponse>((resolve, reject) =>
       connections.start(new Transfer(exchange, deps, resolve, reject, onEnd)),
     );
+  }
   return {
     send(exchange, onEnd) {
       const isWithheld = options.containsOwnCredential(exchange);
-      return isWithheld === false ? startTransfer(exchange, onEnd) : sendAfterSearch(exchange, isWithheld, onEnd);
+      if (isWithheld !== false) return sendAfterSearch(exchange, isWithheld, onEnd);
+      return new Promise((resolve, reject) => connections.start(new Transfer(exchange, deps, resolve, reject, onEnd)));
     },
     getPoolCount: () => connections.load.pools,
     getLoad: () => connections.load,

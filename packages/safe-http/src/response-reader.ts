@@ -73,7 +73,9 @@ export class ResponseReader {
   keepsAlive = false;
   /** Time in ms that the upstream keeps an idle connection, if it says so (`Keep-Alive: timeout`). */
   keepAliveTimeoutMs: number | undefined;
-  #state: State = states.done;
+  /** True if the response is complete, or was stopped. */
+  isDone = true;
+  #state: State = states.head;
   #handler: ResponseHandler | undefined;
   #isHeadRequest = false;
   /** Beginning of an incomplete head or line, in a buffer that grows. */
@@ -85,6 +87,7 @@ export class ResponseReader {
   /** Starts to read the response to a request. */
   start(handler: ResponseHandler, method: string): void {
     this.#state = states.head;
+    this.isDone = false;
     this.#handler = handler;
     this.#isHeadRequest = method === 'HEAD';
     this.keepsAlive = false;
@@ -93,7 +96,7 @@ export class ResponseReader {
 
   /** Ends the response here. */
   stop(): void {
-    this.#state = states.done;
+    this.isDone = true;
     this.#handler = undefined;
     this.#partial = undefined;
     this.#partialLength = 0;
@@ -105,40 +108,27 @@ export class ResponseReader {
    */
   read(bytes: Buffer): number {
     let at = 0;
-    while (at < bytes.length && this.#state !== states.done) at = this.#readPart(bytes, at);
+    while (at < bytes.length && !this.isDone) {
+      if (this.#state === states.head) at = this.#readHead(bytes, at);
+      else if (this.#state === states.length || this.#state === states.chunk) at = this.#readBody(bytes, at);
+      else if (this.#state === states.untilClose) {
+        this.#handler?.onBody(bytes, at, bytes.length);
+        at = bytes.length;
+      } else at = this.#readLine(bytes, at);
+    }
     return at;
-  }
-
-  /** True if the response is complete, or was stopped. */
-  get isDone(): boolean {
-    return this.#state === states.done;
   }
 
   /** True if the body ends where the upstream closes the connection. */
   get endsWithConnection(): boolean {
-    return this.#state === states.untilClose;
-  }
-
-  #readPart(bytes: Buffer, at: number): number {
-    switch (this.#state) {
-      case states.head:
-        return this.#readHead(bytes, at);
-      case states.untilClose:
-        this.#handler?.onBody(bytes, at, bytes.length);
-        return bytes.length;
-      case states.length:
-      case states.chunk:
-        return this.#readBody(bytes, at);
-      default:
-        return this.#readLine(bytes, at);
-    }
+    return !this.isDone && this.#state === states.untilClose;
   }
 
   #readHead(bytes: Buffer, at: number): number {
     const previousLength = this.#partialLength;
     if (previousLength === 0) {
-      const start = skipLineBreaks(bytes, at);
-      if (start > at) return start;
+      // Some servers send a line break after a body (RFC 9112, 2.2).
+      if (bytes[at] === cr || bytes[at] === lf) return at + 1;
       const length = bytes.indexOf(headEnd, at);
       if (length >= 0) {
         this.#takeHead(bytes.toString('latin1', at, length));
@@ -191,7 +181,9 @@ export class ResponseReader {
     const handler = this.#handler as ResponseHandler;
     if (status >= 200) this.#chooseFraming(status, minorVersion === '1', headers);
     const bodyLength = this.#state === states.length ? this.#remaining : undefined;
-    handler.onHead(status, decodeReason(reason), headers, bodyLength);
+    // Some servers send the reason phrase in UTF-8.
+    const statusText = nonAsciiPattern.test(reason) ? Buffer.from(reason, 'latin1').toString() : reason;
+    handler.onHead(status, statusText, headers, bodyLength);
     if (this.#handler === handler && this.#state === states.length && this.#remaining === 0) this.stop();
   }
 
@@ -296,18 +288,9 @@ function addHeader(headers: IncomingHttpHeaders, name: string, value: string): v
 function sliceTrimmed(text: string, start: number, end: number): string {
   let from = start;
   let to = end;
-  while (from < to && isBlank(text.charCodeAt(from))) from++;
-  while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
-  return text.slice(from, to);
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09;
-}
-
-/** Decodes a reason phrase, which some servers send in UTF-8. */
-function decodeReason(reason: string): string {
-  return nonAsciiPattern.test(reason) ? Buffer.from(reason, 'latin1').toString() : reason;
+  while (text[from] === ' ' || text[from] === '\t') from++;
+  while (to > from && (text[to - 1] === ' ' || text[to - 1] === '\t')) to--;
+  return text.slice(from, Math.max(from, to));
 }
 
 /** Parses the size of a chunk and skips its extensions. @throws NotHttpError */
@@ -329,13 +312,6 @@ function toHexDigit(byte: number | undefined): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
   const lower = byte | 0x20;
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
-}
-
-/** Skips line breaks before a status line, which some servers send after a body (RFC 9112, 2.2). */
-function skipLineBreaks(bytes: Buffer, start: number): number {
-  let at = start;
-  while (bytes[at] === cr || bytes[at] === lf) at++;
-  return at;
 }
 
 /** Parses a Content-Length. One that was repeated has become a list. @throws NotHttpError */

@@ -155,7 +155,8 @@ export class Transfer implements ResponseHandler, Deadline {
     if (!this.#settle()) return;
     this.#deps.connections.checkIn(this.connection as Connection, isReusable);
     const headers = this.#headers as IncomingHttpHeaders;
-    const response = { status: this.#status, statusText: this.#statusText, headers, body: this.#takeBody() };
+    const body = this.#body ?? (this.#chunks ? Buffer.concat(this.#chunks) : emptyBuffer);
+    const response = { status: this.#status, statusText: this.#statusText, headers, body };
     // Most upstreams do not compress, as requested.
     if (headers['content-encoding'] !== undefined) void this.#decode(response);
     else this.#deliver(response);
@@ -164,13 +165,6 @@ export class Transfer implements ResponseHandler, Deadline {
   #deliver(response: UpstreamResponse): void {
     this.#onEnd?.(response.status);
     this.#resolve(response);
-  }
-
-  #takeBody(): Buffer {
-    const chunks = this.#chunks;
-    if (this.#body) return this.#body;
-    if (!chunks) return emptyBuffer;
-    return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
   }
 
   async #decode(response: UpstreamResponse): Promise<void> {

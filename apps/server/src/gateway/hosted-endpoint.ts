@@ -2,11 +2,11 @@ import type { TenantKey } from '@toolhost/credentials/client-request';
 import type { McpEndpoint, McpServer } from '@toolhost/mcp-protocol/mcp';
 import { isOpen } from '@toolhost/tool-config/server-wide';
 import { getEnabledTools } from '@toolhost/tool-config/tool';
-import { getRunner } from './built-in-tools/read-more.ts';
 import type { CallToolDeps } from './call/call-tool.ts';
 import type { Caller, CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
 import { getServerAddress, type HostedServer } from './hosted/hosted-server.ts';
+import { getRunner } from './runner.ts';
 
 export type HostedEndpointDeps = {
   callDeps: CallToolDeps;

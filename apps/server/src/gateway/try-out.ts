@@ -17,7 +17,6 @@ import type { Capture, CapturedResponse } from '../store/calls/captures.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { ServedVariant, TestCall } from '../try-out.ts';
 import { prepareArguments } from './arguments/prepare-arguments.ts';
-import { getRunner } from './built-in-tools/read-more.ts';
 import { isCapturing } from './call/call.ts';
 import type { CallToolDeps } from './call/call-tool.ts';
 import { type CallPreview, findPreview, previewCall } from './call/preview-call.ts';
@@ -28,6 +27,7 @@ import type { HostedServer, HostedTool } from './hosted/hosted-server.ts';
 import type { HostedServers } from './hosted/hosted-servers.ts';
 import { findVariant } from './hosted/server-variants.ts';
 import { estimateContentTokens, estimateResultTokens } from './response/json-response.ts';
+import { getRunner } from './runner.ts';
 
 /** A result for display. `left_out` describes what was cut from a long one. */
 type DisplayedResult = {

@@ -1,12 +1,10 @@
-import { type Outcome, ToolFailure } from '@toolhost/errors/errors';
-import { type ToolCall, type ToolResult, toTextResult } from '@toolhost/mcp-protocol/mcp';
-import { toCallRecord } from '../call/call.ts';
-import { getOutcome, getRecordedReason } from '../call/call-failure.ts';
+import type { ToolCall, ToolResult } from '@toolhost/mcp-protocol/mcp';
+import { CallFrame } from '../call/call.ts';
+import { endCall, takeSlots, toFailedResult } from '../call/call-frame.ts';
 import type { CallToolDeps } from '../call/call-tool.ts';
 import { recheckAccess } from '../call/send-request.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { Slots } from '../limits/limits.ts';
 
 export type BuiltInCall = { server: HostedServer; caller: Caller; toolCall: ToolCall };
 
@@ -21,33 +19,18 @@ export async function callBuiltInTool(
   deps: CallToolDeps,
   execute: () => Promise<ToolResult>,
 ): Promise<ToolResult> {
-  const startedAt = deps.now();
-  const startedClock = performance.now();
-  const span = deps.trace?.(server.slug, toolCall);
-  let outcome: Outcome = 'ok';
-  let reason: string | undefined;
-  let waitMs: number | undefined;
-  let slots: Slots | undefined;
+  const frame = new CallFrame(server, caller, toolCall, deps);
   let result: ToolResult | undefined;
   try {
-    const onDisconnect = toolCall.generation === 'stateless' ? toolCall.onDisconnect : undefined;
-    const slotsOrPromise = deps.limits.enter(server, caller, onDisconnect);
-    slots = slotsOrPromise instanceof Promise ? await slotsOrPromise : slotsOrPromise;
-    waitMs = performance.now() - startedClock;
+    const waiting = takeSlots(frame, deps.limits);
+    if (waiting) await waiting;
     if (toolCall.authorization.isStale()) await recheckAccess(toolCall, server);
     result = await execute();
     return result;
   } catch (error) {
-    outcome = getOutcome(error, false);
-    reason = getRecordedReason(error, {});
-    if (!(error instanceof ToolFailure)) throw error;
-    result = toTextResult(error.message, true);
+    result = toFailedResult(frame, error, false);
     return result;
   } finally {
-    const totalMs = performance.now() - startedClock;
-    if (slots) deps.limits.leave(slots, caller);
-    span?.end(outcome);
-    deps.observe(server.access, toolCall.generation, { outcome, waitMs, upstreamMs: undefined }, totalMs);
-    deps.record(toCallRecord({ server, caller, toolCall, startedAt, outcome, reason }, result, totalMs));
+    deps.record(endCall(frame, result, performance.now() - frame.startedClock, deps));
   }
 }

@@ -1,43 +1,12 @@
 import { ToolFailure } from '@toolhost/errors/errors';
 import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
-import { coerceObject } from '@toolhost/json-schema/coerce-value';
-import { appendTextBlocks, type ContentBlock, type ToolCall, type ToolResult } from '@toolhost/mcp-protocol/mcp';
-import { searchToolNames } from '@toolhost/tool-config/built-in-tools';
-import { formatContinuationNote, readMoreInputSchema, readMoreToolName } from '@toolhost/tool-config/read-more';
+import { appendTextBlocks, type ContentBlock, type ToolResult } from '@toolhost/mcp-protocol/mcp';
+import { formatContinuationNote, readMoreInputSchema } from '@toolhost/tool-config/read-more';
 import { formatOmittedArguments } from '../arguments/omitted-arguments.ts';
 import { compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
-import { type CallToolDeps, callTool } from '../call/call-tool.ts';
-import type { Caller } from '../callers/caller.ts';
-import type { HostedServer } from '../hosted/hosted-server.ts';
+import type { CallToolDeps } from '../call/call-tool.ts';
 import { createStructuredFromTexts, estimateContentTokens } from '../response/json-response.ts';
-import { type BuiltInCall, callBuiltInTool } from './built-in-call.ts';
-import { callInSearchMode } from './search-calls.ts';
-
-/** Returns the function that runs the calls of a server, including those of built-in tools. */
-export function getRunner(server: HostedServer): typeof callTool {
-  if (server.hasReadMoreTool) return callWithReadMore;
-  return server.catalog ? callInSearchMode : callTool;
-}
-
-/**
- * Runs one `tools/call` of a server with limited results, in either tool mode.
- * @throws any error of `callTool`
- */
-function callWithReadMore(
-  server: HostedServer,
-  caller: Caller,
-  toolCall: ToolCall,
-  deps: CallToolDeps,
-): Promise<ToolResult> {
-  const innerName = toolCall.name === searchToolNames.call && server.catalog ? toolCall.args.name : undefined;
-  if (toolCall.name === readMoreToolName || innerName === readMoreToolName) {
-    const args = innerName === undefined ? toolCall.args : (coerceObject(toolCall.args.arguments) ?? {});
-    const call = { server, caller, toolCall: { ...toolCall, name: readMoreToolName, args } };
-    return callBuiltInTool(call, deps, () => readMore(call, deps));
-  }
-  const runCall = server.catalog ? callInSearchMode : callTool;
-  return runCall(server, caller, toolCall, deps);
-}
+import type { BuiltInCall } from './built-in-call.ts';
 
 /**
  * Maximum length of a chunk that is processed without yielding, in characters. Parsing and serializing it takes about a
@@ -48,7 +17,7 @@ const maxUnyieldedLength = 50_000;
 const rules = { args: compileArguments(readMoreInputSchema, readMoreInputSchema, true) };
 
 /** Executes `read_more`. @throws ToolFailure invalid_arguments */
-async function readMore({ server, caller, toolCall }: BuiltInCall, deps: CallToolDeps): Promise<ToolResult> {
+export async function readMore({ server, caller, toolCall }: BuiltInCall, deps: CallToolDeps): Promise<ToolResult> {
   const createFailure = (message: string) => new ToolFailure('invalid_arguments', message);
   const args = await prepareArguments(rules, toolCall.args, () =>
     Promise.reject(createFailure('There are too many values; pass only the cursor.')),

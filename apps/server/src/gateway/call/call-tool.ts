@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { ClientTokens } from '@toolhost/credentials/token-request';
-import { AppError, ToolFailure, Unauthenticated } from '@toolhost/errors/errors';
+import { AppError, Unauthenticated } from '@toolhost/errors/errors';
 import { type MaybePromise, yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import { type MemoryBudget, minCountedBytes } from '@toolhost/limits/memory-budget';
 import { releaseSlab } from '@toolhost/limits/slabs';
@@ -16,14 +16,15 @@ import { resolveFileArguments } from '../files/argument-files.ts';
 import { attachFiles, type FileUrls } from '../files/attach-files.ts';
 import type { FileStore } from '../files/stored-files.ts';
 import { type HostedServer, toConfigFailure } from '../hosted/hosted-server.ts';
-import type { Limits, Slots } from '../limits/limits.ts';
+import type { Limits } from '../limits/limits.ts';
 import { type ContinuationStore, truncateCallResult } from '../long-results/continuations.ts';
 import type { TruncatedResult } from '../response/fit-result.ts';
 import { readResponse } from '../response/read-response.ts';
 import { getResponseHead } from '../response/response-head.ts';
-import { beginCall, type Call, type CallRequest, isCallCaptured, toCallRecord } from './call.ts';
+import { Call, type CallRequest, isCallCaptured } from './call.ts';
 import { getServiceTokens } from './call-credentials.ts';
-import { getOutcome, getRecordedReason, toReportedError } from './call-failure.ts';
+import { toReportedError } from './call-failure.ts';
+import { endCall, takeSlots, toFailedResult } from './call-frame.ts';
 import { createCapture } from './capture.ts';
 import { followRedirects, type RedirectDeps } from './follow-redirects.ts';
 import { createRequest, recheckAccess, retryWithRenewedToken, send } from './send-request.ts';
@@ -67,18 +68,13 @@ export async function callTool(
 ): Promise<ToolResult> {
   const tool = server.getTool(toolCall.name);
   if (!tool) return toTextResult(`there is no tool ${JSON.stringify(toolCall.name)}`, true);
-  const span = deps.trace?.(server.slug, toolCall);
-  const reservation = deps.memory.reserve(server.workspaceId, caller.network);
-  const call = beginCall({ server, tool, caller, toolCall, startedAt: deps.now(), span, reservation });
-  let slots: Slots | undefined;
+  const call = new Call(server, tool, caller, toolCall, deps);
   let result: ToolResult | undefined;
   try {
-    if (toolCall.bytesIn > minCountedBytes && !reservation.grow(toolCall.bytesIn * memoryPerByte))
+    if (toolCall.bytesIn > minCountedBytes && !call.reservation.grow(toolCall.bytesIn * memoryPerByte))
       throw createMemoryError();
-    const slotsOrPromise = deps.limits.enter(server, caller, call.onDisconnect);
-    const hasToWait = slotsOrPromise instanceof Promise;
-    slots = hasToWait ? await slotsOrPromise : slotsOrPromise;
-    call.waitMs = hasToWait ? performance.now() - call.startedClock : 0;
+    const waiting = takeSlots(call, deps.limits);
+    if (waiting) await waiting;
     const requestOrPromise = prepareRequest(call, deps);
     const request = requestOrPromise instanceof Promise ? await requestOrPromise : requestOrPromise;
     call.host = tool.request.url.host;
@@ -95,20 +91,15 @@ export async function callTool(
     return result;
   } catch (caught) {
     const error = call.request ? toReportedError(caught, call, deps.onUnexpected) : caught;
-    call.outcome = getOutcome(error, call.request !== undefined);
-    call.reason = getRecordedReason(error, call);
-    if (!(error instanceof ToolFailure)) throw error;
-    result = toTextResult(error.message, true);
+    result = toFailedResult(call, error, call.request !== undefined);
     if (tool.responseRules.maxCharacters !== undefined)
       result = await truncateCallResult(call, result, deps.continuations);
     if (call.omissionLines) result = appendTextBlocks(result, call.omissionLines);
     return result;
   } finally {
-    const totalMs = performance.now() - call.startedClock;
-    if (slots) deps.limits.leave(slots, caller);
-    const recording = recordCall(call, result, totalMs, deps);
+    const recording = recordCall(call, result, deps);
     if (recording) await recording;
-    reservation.release();
+    call.reservation.release();
   }
 }
 
@@ -174,8 +165,8 @@ function readResult(call: Call, response: UpstreamResponse, deps: CallToolDeps):
 /** Releases the memory of a body that has become a result without it. Nothing can read it afterward. */
 function releaseBody(response: UpstreamResponse, { content, structured }: ToolResult): void {
   const { body } = response;
-  const isPartOfResult = [content, structured].some((json) => typeof json === 'object' && json.buffer === body.buffer);
-  if (isPartOfResult) return;
+  if (typeof content === 'object' && content.buffer === body.buffer) return;
+  if (typeof structured === 'object' && structured.buffer === body.buffer) return;
   response.body = emptyBody;
   releaseSlab(body);
 }
@@ -216,17 +207,11 @@ function readOnWorker(call: Call, response: UpstreamResponse, threads: ThreadWor
   return readOnThread(threads, tool, { body, head }, toJobContext(call));
 }
 
-/** Reports the end of a call to metrics, traces, and records. Returns a promise if the call is captured. */
-function recordCall(
-  call: Call,
-  result: ToolResult | undefined,
-  totalMs: number,
-  deps: CallToolDeps,
-): Promise<void> | undefined {
+/** Ends a call and stores its record. Returns a promise if the call is captured. */
+function recordCall(call: Call, result: ToolResult | undefined, deps: CallToolDeps): Promise<void> | undefined {
+  const totalMs = performance.now() - call.startedClock;
   if (call.sentClock !== undefined) call.upstreamMs ??= call.startedClock + totalMs - call.sentClock;
-  deps.observe(call.server.access, call.toolCall.generation, call, totalMs);
-  call.span?.end(call.outcome);
-  const row = toCallRecord(call, result, totalMs);
+  const row = endCall(call, result, totalMs, deps);
   if (isCallCaptured(call)) return createCapture(call, result, deps).then((capture) => deps.record(row, capture));
   deps.record(row);
   return undefined;

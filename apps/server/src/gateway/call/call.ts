@@ -1,16 +1,17 @@
 import { Buffer } from 'node:buffer';
 import { performance } from 'node:perf_hooks';
 import type { Outcome } from '@toolhost/errors/errors';
-import type { MemoryReservation } from '@toolhost/limits/memory-budget';
+import type { MemoryBudget, MemoryReservation } from '@toolhost/limits/memory-budget';
 import type { ToolCall, ToolResult } from '@toolhost/mcp-protocol/mcp';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
 import type { UpstreamRequest } from '@toolhost/tool-config/request/upstream-request';
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
-import type { CallSpan } from '../../call-observation.ts';
+import type { CallSpan, TraceCall } from '../../call-observation.ts';
 import { callIdPrefix } from '../../store/calls/call-writer.ts';
 import type { CallRow } from '../../store/schema.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+import type { Slots } from '../limits/limits.ts';
 import { estimateResultTokens } from '../response/json-response.ts';
 import type { ServiceTokens, Signing } from './call-credentials.ts';
 
@@ -19,88 +20,107 @@ import type { ServiceTokens, Signing } from './call-credentials.ts';
  */
 export type CallRequest = { request: UpstreamRequest; credentialHash: string };
 
-/** One `tools/call` in the gateway: the caller, the tool, the request, and the outcome so far. */
-export type Call = {
-  readonly server: HostedServer;
-  readonly tool: HostedTool;
-  readonly caller: Caller;
-  readonly toolCall: ToolCall;
+/** Dependencies of a frame. */
+type FrameDeps = {
+  trace?: TraceCall | undefined;
+  /** Returns epoch ms. */
+  now: () => number;
+};
+
+/** One `tools/call`, also of a built-in tool: the caller, the limits it takes, and the outcome so far. */
+export class CallFrame {
+  declare readonly server: HostedServer;
+  declare readonly caller: Caller;
+  declare readonly toolCall: ToolCall;
   /**
    * Registers a function to run when the client disconnects. Undefined for a stateful client, whose disconnect cancels
    * nothing (MCP 2025-11-25, transports).
    */
-  readonly onDisconnect: ToolCall['onDisconnect'] | undefined;
+  declare readonly onDisconnect: ToolCall['onDisconnect'] | undefined;
   /** Start time, in epoch ms. */
-  readonly startedAt: number;
+  declare readonly startedAt: number;
   /** Start time, in ms of `performance.now()`. */
-  readonly startedClock: number;
-  readonly span: CallSpan | undefined;
-  /** Memory reservation for its arguments and its response. */
-  readonly reservation: MemoryReservation;
-  /** Tokens that the service obtained itself. Undefined for a tool that needs none. */
-  serviceTokens: ServiceTokens | undefined;
-  /** Keys that sign the request. Undefined unless the request is signed. */
-  signing: Signing | undefined;
-  /** The caller's token, and all other credentials that were sent. */
-  readonly sensitive: string[];
-  outcome: Outcome;
+  declare readonly startedClock: number;
+  declare readonly span: CallSpan | undefined;
+  /** Slots that the call holds. */
+  declare slots: Slots | undefined;
+  declare outcome: Outcome;
   /** Failure reason for the call record. Undefined if the call succeeded. */
-  reason: string | undefined;
+  declare reason: string | undefined;
+  /** Host and port of the upstream. Undefined if no request was built. */
+  declare host: string | undefined;
+  /** The last response of the upstream. */
+  declare response: UpstreamResponse | undefined;
+  /** Number of requests that were sent. */
+  declare requests: number;
+  /** Time that the call waited for its slots, in ms. Undefined if it never got them. */
+  declare waitMs: number | undefined;
+  /** Time that the upstream took, in ms. Undefined if nothing was sent. */
+  declare upstreamMs: number | undefined;
+
+  constructor(server: HostedServer, caller: Caller, toolCall: ToolCall, { trace, now }: FrameDeps) {
+    this.server = server;
+    this.caller = caller;
+    this.toolCall = toolCall;
+    this.onDisconnect = toolCall.generation === 'stateless' ? toolCall.onDisconnect : undefined;
+    this.startedAt = now();
+    this.startedClock = performance.now();
+    this.span = trace?.(server.slug, toolCall);
+    this.slots = undefined;
+    this.outcome = 'ok';
+    this.reason = undefined;
+    this.host = undefined;
+    this.response = undefined;
+    this.requests = 0;
+    this.waitMs = undefined;
+    this.upstreamMs = undefined;
+  }
+}
+
+/** A `tools/call` that sends a request: its frame, the tool, the request, and the response. */
+export class Call extends CallFrame {
+  declare readonly tool: HostedTool;
+  /** Memory reservation for its arguments and its response. */
+  declare readonly reservation: MemoryReservation;
+  /** Tokens that the service obtained itself. Undefined for a tool that needs none. */
+  declare serviceTokens: ServiceTokens | undefined;
+  /** Keys that sign the request. Undefined unless the request is signed. */
+  declare signing: Signing | undefined;
+  /** The caller's token, and all other credentials that were sent. */
+  declare readonly sensitive: string[];
   /** Arguments in the request. Undefined if they were invalid. */
-  args: Arguments | undefined;
+  declare args: Arguments | undefined;
   /**
    * Lines for the result about arguments that were passed and not sent. Undefined if the arguments were valid without
    * coercion.
    */
-  omissionLines: readonly string[] | undefined;
+  declare omissionLines: readonly string[] | undefined;
   /** The last request that was sent, excluding redirects. */
-  request: CallRequest | undefined;
-  /** Host and port of the upstream. Undefined if no request was built. */
-  host: string | undefined;
-  /** The last response of the upstream. */
-  response: UpstreamResponse | undefined;
-  /** Number of requests that were sent. */
-  requests: number;
-  /** Time that the call waited for its slots, in ms. Undefined if it never got them. */
-  waitMs: number | undefined;
+  declare request: CallRequest | undefined;
   /** Time at which its request was sent, in ms of `performance.now()`. Undefined if nothing was sent. */
-  sentClock: number | undefined;
-  /** Time that the upstream took, in ms. Undefined if nothing was sent. */
-  upstreamMs: number | undefined;
-};
+  declare sentClock: number | undefined;
 
-/** The inputs of a new call. */
-export type NewCall = Pick<Call, 'server' | 'tool' | 'caller' | 'toolCall' | 'startedAt' | 'span' | 'reservation'>;
-
-export function beginCall({ server, tool, caller, toolCall, startedAt, span, reservation }: NewCall): Call {
-  return {
-    server,
-    tool,
-    caller,
-    toolCall,
-    onDisconnect: toolCall.generation === 'stateless' ? toolCall.onDisconnect : undefined,
-    startedAt,
-    startedClock: performance.now(),
-    span,
-    reservation,
-    serviceTokens: undefined,
-    signing: undefined,
-    sensitive: caller.token === undefined ? [] : [caller.token],
-    outcome: 'ok',
-    reason: undefined,
-    args: undefined,
-    omissionLines: undefined,
-    request: undefined,
-    host: undefined,
-    response: undefined,
-    requests: 0,
-    waitMs: undefined,
-    sentClock: undefined,
-    upstreamMs: undefined,
-  };
+  constructor(
+    server: HostedServer,
+    tool: HostedTool,
+    caller: Caller,
+    toolCall: ToolCall,
+    deps: FrameDeps & { memory: MemoryBudget },
+  ) {
+    super(server, caller, toolCall, deps);
+    this.tool = tool;
+    this.reservation = deps.memory.reserve(server.workspaceId, caller.network);
+    this.serviceTokens = undefined;
+    this.signing = undefined;
+    this.sensitive = caller.token === undefined ? [] : [caller.token];
+    this.args = undefined;
+    this.omissionLines = undefined;
+    this.request = undefined;
+    this.sentClock = undefined;
+  }
 }
 
-/** The fields of a call that its record needs. A call of a built-in tool has no upstream. */
+/** The fields of a call that its record needs. */
 export type RecordedCall = Pick<Call, 'server' | 'caller' | 'startedAt' | 'outcome'> &
   Partial<Pick<Call, 'host' | 'upstreamMs' | 'reason' | 'requests'>> & {
     toolCall: Pick<ToolCall, 'name' | 'requestId' | 'bytesIn'>;

@@ -113,7 +113,7 @@ export function createCircuits(clock: () => number): Circuits {
         const isProbe = circuit.openUntil !== 0;
         const refusal = isProbe ? startProbe(circuit) : undefined;
         if (refusal) return Promise.reject(refusal);
-        return http.send(exchange, (outcome) => recordVerdict(circuit, isProbe, getVerdict(outcome), clock()));
+        return http.send(exchange, (outcome) => recordOutcome(circuit, isProbe, outcome, clock()));
       },
     }),
     getState(workspaceId, origin) {
@@ -137,13 +137,10 @@ export function createCircuits(clock: () => number): Circuits {
   };
 }
 
-/** Returns the verdict on a status, or on the reason why there was no response. */
-function getVerdict(outcome: number | Error): Verdict {
-  if (typeof outcome === 'number') return failureStatuses.has(outcome) ? 'failed' : 'good';
-  return outcome instanceof OutboundError ? verdicts[outcome.reason] : 'unrelated';
-}
-
-function recordVerdict(circuit: Circuit, isProbe: boolean, verdict: Verdict, now: number): void {
+/** Records the status of a response, or the reason why there was none. */
+function recordOutcome(circuit: Circuit, isProbe: boolean, outcome: number | OutboundError, now: number): void {
+  const statusVerdict = failureStatuses.has(outcome as number) ? 'failed' : 'good';
+  const verdict: Verdict = typeof outcome === 'number' ? statusVerdict : verdicts[outcome.reason];
   if (isProbe) circuit.isProbing = false;
   // Calls that started before the circuit opened no longer count.
   if (verdict === 'unrelated' || (circuit.openUntil !== 0 && !isProbe)) return;
