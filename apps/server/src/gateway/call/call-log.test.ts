@@ -11,6 +11,8 @@ import { createKeyring } from '../../store/sealing/sealing.ts';
 import { insertWorkspace } from '../../store/workspaces.ts';
 import { createCallLog } from './call-log.ts';
 
+const buildRow = (more: Partial<CallRow>): CallRow => ({ server_id: 'srv_1', ...buildCall(), ...more });
+
 for (const engine of engines)
   describe(`the call log under load on ${engine}`, () => {
     const fixtures = useFixtures();
@@ -44,7 +46,7 @@ for (const engine of engines)
       let isOver = false;
       const writing = (async () => {
         while (!isOver) {
-          log.add(buildCall({ id: `call_${addedCount++}` }), '{}');
+          log.add(buildRow({ id: `call_${addedCount++}` }), '{}');
           await nextTurn();
         }
       })();
@@ -63,7 +65,7 @@ for (const engine of engines)
       const minute = 60_000;
       const addRefusable = (tool: string, row: Partial<CallRow>) => {
         for (let n = 0; n < 700; n += 1)
-          log.add(buildCall({ id: `${tool}_${n}`, tool, started_at: 10 * minute + n, ...row }));
+          log.add(buildRow({ id: `${tool}_${n}`, tool, started_at: 10 * minute + n, ...row }));
       };
       addRefusable('refused', { outcome: 'limited' });
       addRefusable('elsewhere', { outcome: 'limited', server_id: 'srv_2' });
@@ -77,7 +79,7 @@ for (const engine of engines)
     /** Adds more call records of one workspace than any list holds, with some of another workspace in between. */
     const addManyCalls = (kind: string, count: number, capture?: string) => {
       const add = (workspace_id: string, n: number) =>
-        log.add(buildCall({ id: `${kind}_${workspace_id}_${n}`, workspace_id, started_at: 20 * 60_000 + n }), capture);
+        log.add(buildRow({ id: `${kind}_${workspace_id}_${n}`, workspace_id, started_at: 20 * 60_000 + n }), capture);
       for (let n = 0; n < count; n += 1) {
         add('flooder', n);
         if (n >= 1500 && n < 1510) add('ours', n);
@@ -116,7 +118,7 @@ for (const engine of engines)
         (await database.db.selectFrom('captures').select('call_id').where('call_id', 'like', 'kept_%').execute())
           .length;
       await database.db.schema.alterTable('captures').renameTo('captures_away').execute();
-      for (let n = 0; n < 60; n += 1) log.add(buildCall({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
+      for (let n = 0; n < 60; n += 1) log.add(buildRow({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
       uses.recordKeyUse('key_1');
       await log.flush();
       // The log also writes every half second on its own and fails again.

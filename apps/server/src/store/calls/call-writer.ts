@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import { durationBuckets, getDurationBucket } from '../../duration-buckets.ts';
 import type { Engine } from '../db.ts';
-import type { CallRow, Tables } from '../schema.ts';
+import type { Tables } from '../schema.ts';
 
 /** Record of a finished call. Times are in epoch ms, durations in ms, sizes in bytes. */
 export type CallRecord = Selectable<Tables['calls']>;
@@ -12,7 +12,6 @@ export const callIdPrefix = 'call_';
 export const recordColumns = [
   'id',
   'workspace_id',
-  'server_id',
   'slug',
   'tool',
   'started_at',
@@ -38,11 +37,11 @@ export type RecordValue = string | number | null;
  * Returns the values of consecutive records, each in the order of `recordColumns`. Their text is half as long as with
  * column names.
  */
-export function toRecordValues(rows: readonly CallRow[]): RecordValue[] {
+export function toRecordValues(rows: readonly CallRecord[]): RecordValue[] {
   // Allocated at its full length, because an array that grows is copied many times.
   const values = new Array<RecordValue>(rows.length * recordColumns.length);
   let index = 0;
-  for (const row of rows) for (const column of recordColumns) values[index++] = row[column] ?? null;
+  for (const row of rows) for (const column of recordColumns) values[index++] = row[column];
   return values;
 }
 
@@ -52,7 +51,7 @@ export type CallWriter = {
    * Writes rows of any workspaces; each row names its own. Rows that are already stored remain unchanged and are not
    * counted twice, because a batch is written again if the reply to its first write was lost.
    */
-  write(rows: readonly CallRow[]): Promise<void>;
+  write(rows: readonly CallRecord[]): Promise<void>;
 };
 
 /** Number of rows in a batch under load. */
@@ -84,7 +83,7 @@ export const countedColumns = [
   'caller_kind',
   'key_id',
 ] as const;
-export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
+export type CountedCall = Pick<CallRecord, (typeof countedColumns)[number]>;
 
 /**
  * Returns increments for the counts of tools, and of workspaces (with empty slug and tool), by minute and day (UTC).

@@ -1,10 +1,11 @@
 import { type Kysely, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { transact } from '../engine/watched-dialect.ts';
-import type { CallRow, Tables } from '../schema.ts';
+import type { Tables } from '../schema.ts';
 import {
   buildAddCountsSql,
   type CallCount,
+  type CallRecord,
   type CallWriter,
   countColumns,
   formatAddUsage,
@@ -43,7 +44,7 @@ const typedColumns = sql.raw(
 );
 
 /** Inserts calls. Returns the rows that were not stored before. */
-async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<readonly CallRow[]> {
+async function insertCalls(db: Db, rows: readonly CallRecord[]): Promise<readonly CallRecord[]> {
   const inserted = await sql<{ id: string }>`
     insert into calls (${columns})
     select ${columns} from json_to_recordset(${JSON.stringify(rows)}) as given (${typedColumns})
