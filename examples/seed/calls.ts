@@ -4,7 +4,7 @@ import type { Store } from '../../apps/server/src/app/open-store.ts';
 import { localWorkspace } from '../../apps/server/src/config.ts';
 import type { OperationDeps } from '../../apps/server/src/operations/operation.ts';
 import { createCredentialUses } from '../../apps/server/src/store/api-keys.ts';
-import { batchRows, type CallRecord } from '../../apps/server/src/store/calls/call-writer.ts';
+import { type CallRecord, transactionRecords } from '../../apps/server/src/store/calls/call-writer.ts';
 import { insertCaptures } from '../../apps/server/src/store/calls/captures.ts';
 import { findServer } from '../../apps/server/src/store/servers/servers.ts';
 import { makeCapture } from './captures.ts';
@@ -39,8 +39,8 @@ export async function writeCalls(store: Store, deps: OperationDeps, context: See
   const capturedServer = await findServer(store.db, localWorkspace.id, capturedSlug);
   const lastUses = new Map<string | null, number>();
   const captures: Parameters<typeof insertCaptures>[2][number][] = [];
-  for (let start = 0; start < calls.length; start += batchRows) {
-    const rows = calls.slice(start, start + batchRows).map((call) => {
+  for (let start = 0; start < calls.length; start += transactionRecords) {
+    const rows = calls.slice(start, start + transactionRecords).map((call) => {
       const row = toRecord(call, pickCaller(call, context), newId(deps.random, 'req'));
       lastUses.set(row.key_id, row.started_at);
       if (row.slug === capturedServer?.slug && row.started_at > context.now - recentCalls.ms)

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type CallLog, createCallLog } from '../gateway/call/call-log.ts';
 import type { Log } from '../log.ts';
 import type { CredentialUses } from '../store/api-keys.ts';
-import { batchRows, type CallRecord, type CallWriter, recordColumns } from '../store/calls/call-writer.ts';
+import { type CallRecord, type CallWriter, recordColumns } from '../store/calls/call-writer.ts';
 import type { Database } from '../store/database.ts';
 import { getErrorReason } from '../store/engine/database-errors.ts';
 import type { Foundation } from './foundation.ts';
@@ -28,7 +28,7 @@ export function startCallRecords(
   );
   const callLog = createCallLog({
     db,
-    writeCalls: calls.write,
+    writeBatches: calls.writeBatches,
     keyring,
     uses: credentialUses,
     onError: outageLog.onError,
@@ -111,8 +111,7 @@ export async function writeSpooledCalls(folder: string, write: CallWriter['write
     if (!spoolFileName.test(name)) continue;
     const path = join(folder, name);
     const rows = readRows(path);
-    for (let start = 0; start < rows.valid.length; start += batchRows)
-      await write(rows.valid.slice(start, start + batchRows));
+    await write(rows.valid);
     rmSync(path, { force: true });
     counts.rows += rows.valid.length;
     counts.unreadable += rows.unreadable;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { engines } from '../../../../../test/sets.ts';
+import { pluck } from '../../../../../test/support/pluck.ts';
 import { buildApiKey, buildCall } from '../../../../../test/support/store/rows.ts';
 import { useDatabase } from '../../../../../test/support/store/use-stores.ts';
 import { useFixtures } from '../../../../../test/support/use-fixtures.ts';
@@ -19,12 +20,17 @@ for (const engine of engines)
     const database = useDatabase(engine, fixtures);
     const uses = fixtures.start(() => createCredentialUses(database.records, () => 2000));
     const failures: unknown[] = [];
+    /** Number of records in each batch of each transaction. */
+    const transactions: number[][] = [];
     let droppedCount = 0;
     const log = fixtures.start(() =>
       createCallLog({
         uses,
         db: database.records,
-        writeCalls: database.calls.write,
+        writeBatches(batches) {
+          transactions.push(pluck(batches, 'count'));
+          return database.calls.writeBatches(batches);
+        },
         keyring: createKeyring([Buffer.alloc(32, 7)]),
         onError: (error) => failures.push(error),
         onSuccess: () => undefined,
@@ -57,6 +63,15 @@ for (const engine of engines)
       await log.flush();
       assert.equal(await countStored(), before + addedCount - droppedCount);
       assert.deepEqual(failures, []);
+    });
+
+    it('writes batches of 200 records, five in a transaction', async () => {
+      await log.flush();
+      transactions.length = 0;
+      for (let n = 0; n < 2450; n += 1) log.add(buildRow({ id: `batched_${n}` }));
+      await log.flush();
+      const full = [200, 200, 200, 200, 200];
+      assert.deepEqual(transactions, [full, full, [200, 200, 50]]);
     });
 
     it('[find A5] stores 600 refused calls per minute and server, and all other calls', async () => {

@@ -8,7 +8,9 @@ import {
   type CallRecord,
   type CallWriter,
   countColumns,
+  createCallWriter,
   formatAddUsage,
+  readRecordBatches,
   recordColumns,
   toCallCounts,
   toUsageCounts,
@@ -18,14 +20,13 @@ import {
 
 /** Creates a writer that sends rows as one JSON text, which takes half the time of sending as many parameters. */
 export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
-  return {
-    write: (rows) =>
-      transact(db, async (transaction) => {
-        const inserted = await insertCalls(transaction, rows);
-        await addCounts(transaction, toCallCounts(inserted));
-        await addUsage(transaction, toUsageCounts(inserted));
-      }),
-  };
+  return createCallWriter((batches) =>
+    transact(db, async (transaction) => {
+      const inserted = await insertCalls(transaction, readRecordBatches(batches));
+      await addCounts(transaction, toCallCounts(inserted));
+      await addUsage(transaction, toUsageCounts(inserted));
+    }),
+  );
 }
 
 const columns = sql.raw(recordColumns.join(', '));
