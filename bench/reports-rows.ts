@@ -154,7 +154,7 @@ function buildRecordRows(counts: RowCounts): string[] {
   const intervalMs = Math.floor((callDays * dayMs) / calls);
   return [
     `${numberRows(calls)} insert into calls (${insertedColumns.join(', ')})
-      select 'call_' || ((i * 2654435761) % 4294967296), ${workspaceFor(counts, 'i')}, 'srv_' || server, 'server-' || server, tool, at, kind,
+      select 'call_' || ((i * 2654435761) % 4294967296), ${workspaceFor(counts, 'i')}, 'server-' || server, tool, at, kind,
         case kind when 'caller_token' then null else key end, 'api.example.com', 200, ${outcome('i')}, took, took - took / 8, 200, 1000, case when ${outcome('i')} = 'ok' then null else 'HTTP 500 Internal Server Error, application/json' end, 250, case when i % 3 = 0 then 'reading' else null end
       from (select i, ${sameWorkspaceRow(counts, servers, 3)} as server, 'tool_' || ${skewedRandom(4, 12)} as tool, ${now} - (${calls} - i) * ${intervalMs} as at,
         case when i % 7 < 3 then 'caller_token' when i % 5000 < 2 then 'try_out' else 'api_key' end as kind,

@@ -372,7 +372,6 @@ create table calls (
   -- "call_" and the request id. The ids of a process are sequential, so a new row is near the last one.
   id text primary key,
   workspace_id text not null,
-  server_id text not null,
   slug text not null,
   tool text not null,
   started_at bigint not null,

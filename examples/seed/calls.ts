@@ -4,7 +4,7 @@ import type { Store } from '../../apps/server/src/app/open-store.ts';
 import { localWorkspace } from '../../apps/server/src/config.ts';
 import type { OperationDeps } from '../../apps/server/src/operations/operation.ts';
 import { createCredentialUses } from '../../apps/server/src/store/api-keys.ts';
-import { batchRows, type CallRecord } from '../../apps/server/src/store/calls/call-writer.ts';
+import { type CallRecord, transactionRecords } from '../../apps/server/src/store/calls/call-writer.ts';
 import { insertCaptures } from '../../apps/server/src/store/calls/captures.ts';
 import { findServer } from '../../apps/server/src/store/servers/servers.ts';
 import { makeCapture } from './captures.ts';
@@ -28,20 +28,23 @@ const minuteMs = 60_000;
 /** Number of calls in the last minutes, so that there are recent calls even at night. */
 const recentCalls = { count: 24, ms: 80 * minuteMs };
 
+/** Server whose recent calls are captured. */
+const capturedSlug = 'invoices';
+
 type SeedContext = History & { logins: readonly SeedLogin[]; isLarge: boolean; now: number; next: () => number };
 
 /** Writes call records, the last use of the keys, and captures. Returns the number of calls. */
 export async function writeCalls(store: Store, deps: OperationDeps, context: SeedContext): Promise<number> {
   const calls = generateCalls(context);
-  const ids = await serverIds(store, calls);
+  const capturedServer = await findServer(store.db, localWorkspace.id, capturedSlug);
   const lastUses = new Map<string | null, number>();
   const captures: Parameters<typeof insertCaptures>[2][number][] = [];
-  for (let start = 0; start < calls.length; start += batchRows) {
-    const rows = calls.slice(start, start + batchRows).map((call) => {
-      const id = ids.get(call.usage.slug) ?? '';
-      const row = toRecord(call, pickCaller(call, context), id, newId(deps.random, 'req'));
+  for (let start = 0; start < calls.length; start += transactionRecords) {
+    const rows = calls.slice(start, start + transactionRecords).map((call) => {
+      const row = toRecord(call, pickCaller(call, context), newId(deps.random, 'req'));
       lastUses.set(row.key_id, row.started_at);
-      if (row.slug === 'invoices' && row.started_at > context.now - recentCalls.ms) captures.push(toCapture(row, call));
+      if (row.slug === capturedServer?.slug && row.started_at > context.now - recentCalls.ms)
+        captures.push(toCapture(row, call, capturedServer.id));
       return row;
     });
     await store.calls.write(rows);
@@ -57,8 +60,8 @@ export async function writeCalls(store: Store, deps: OperationDeps, context: See
   return calls.length;
 }
 
-function toCapture(row: CallRecord, call: SeedCall) {
-  const { id: callId, workspace_id: workspaceId, server_id: serverId, started_at: at } = row;
+function toCapture(row: CallRecord, call: SeedCall, serverId: string) {
+  const { id: callId, workspace_id: workspaceId, started_at: at } = row;
   return { callId, workspaceId, serverId, at, document: makeCapture(call) };
 }
 
@@ -83,12 +86,6 @@ function pickFewOften(manyUsages: readonly Usage[], next: () => number): () => r
   };
 }
 
-async function serverIds({ db }: Store, calls: readonly SeedCall[]): Promise<Map<string, string>> {
-  const slugs = [...new Set(calls.map(({ usage }) => usage.slug))];
-  const servers = await Promise.all(slugs.map((slug) => findServer(db, localWorkspace.id, slug)));
-  return new Map(servers.flatMap((server) => (server ? [[server.slug, server.id] as const] : [])));
-}
-
 /** Picks a caller that may call the server, and occasionally a person who tests a tool. */
 function pickCaller({ usage, at }: SeedCall, { people, keys, logins, next }: SeedContext): SeedCaller {
   if (next() < 0.03) return { kind: 'try_out', id: next() < 0.5 ? people.ada.id : people.bruno.id };
@@ -103,13 +100,12 @@ function pickCaller({ usage, at }: SeedCall, { people, keys, logins, next }: See
   return { kind: 'api_key', id: next() < 0.6 ? serverKey : keys.assistant };
 }
 
-function toRecord(call: SeedCall, caller: SeedCaller, serverId: string, requestId: string): CallRecord {
+function toRecord(call: SeedCall, caller: SeedCaller, requestId: string): CallRecord {
   const { usage, at, outcome, status, durationMs, upstreamMs, bytesIn, bytesOut } = call;
   const isBefore = ['invalid_arguments', 'secret_missing', 'no_token', 'limited', 'internal'].includes(outcome);
   return {
     id: `call_${requestId}`,
     workspace_id: localWorkspace.id,
-    server_id: serverId,
     slug: usage.slug,
     tool: usage.tool,
     started_at: at,

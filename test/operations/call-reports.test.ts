@@ -17,10 +17,9 @@ for (const engine of engines) {
 
     /** Creates a server with call records of any time. */
     const createServerWithCalls = async (slug: string, calls: Partial<CallRecord>[]) => {
-      const { body } = await world.toolhost.createServer(buildServerAt(slug, 'https://api.example.com'));
-      const server_id = (body.server as { id: string }).id;
+      await world.toolhost.createServer(buildServerAt(slug, 'https://api.example.com'));
       const rows = calls.map((call) =>
-        buildCall({ workspace_id: 'local', slug, server_id, started_at: world.now(), id: `call_${++seeded}`, ...call }),
+        buildCall({ workspace_id: 'local', slug, started_at: world.now(), id: `call_${++seeded}`, ...call }),
       );
       await (await world.database()).calls.write(rows);
     };

@@ -48,7 +48,7 @@ for (const engine of engines) {
         await sql`insert into tokens (hash, grant_id, kind, generation, wrapped_key, expires_at)
           select ${sql.lit(kind)} || ${name}, ${name}, ${sql.lit(kind)}, 1, 'w', ${sql.lit(world.now() + 30 * dayMs)}
           from ${rows(grantCount)}`.execute(db);
-      const call = { id: `call-${slug}`, workspace_id: 'local', server_id: id, slug, started_at: world.now() };
+      const call = { id: `call-${slug}`, workspace_id: 'local', slug, started_at: world.now() };
       await calls.write([buildCall(call)]);
       const captured = sql`${name}, 'local', ${sql.lit(id)}, ${sql.lit(world.now())}, 'sealed'`;
       await sql`insert into captures (call_id, workspace_id, server_id, at, sealed_document)

@@ -35,9 +35,8 @@ for (const engine of engines) {
 
     /** Creates a server, and returns a function that adds calls of any time to it. */
     const createServer = async (slug: string) => {
-      const { body } = await world.toolhost.createServer(buildServerAt(slug, upstream.url));
-      const server_id = (body.server as { id: string }).id;
-      return (calls: Partial<CallRecord>[]) => seed(calls.map((call) => ({ slug, server_id, ...call })));
+      await world.toolhost.createServer(buildServerAt(slug, upstream.url));
+      return (calls: Partial<CallRecord>[]) => seed(calls.map((call) => ({ slug, ...call })));
     };
     const seed = async (calls: Partial<CallRecord>[]) => {
       const rows = calls.map((call) =>

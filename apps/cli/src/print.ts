@@ -50,6 +50,12 @@ function sanitize(text: string): string {
   );
 }
 
+/** Column of a table of keys or logins. The service updates the time at most once per minute. */
+export const lastUseColumn = {
+  'last used (to the minute)': ({ last_used_at }: { last_used_at?: string | undefined }) =>
+    last_used_at === undefined ? 'never' : `${last_used_at.slice(0, 'YYYY-MM-DDThh:mm'.length)}Z`,
+};
+
 /**
  * Formats a table of entries. Each column shows a field of the entries or the result of a function. Columns are as wide
  * as their widest text. The last column is not padded.

@@ -42,7 +42,6 @@ export function buildCall(more: Partial<CallRecord> = {}): CallRecord {
   return {
     id,
     workspace_id: 'ours',
-    server_id: 'srv_sample',
     slug: 'sample',
     tool: 'get',
     started_at: 1000,

@@ -6,7 +6,7 @@ import { type Input, type Output, operations } from '@toolhost/server/operations
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type TargetOptions, withTarget } from '../connection/connect.ts';
 import { addTargetOptions, collectValue, type JsonOption } from '../options.ts';
-import { formatTable, print, printJson } from '../print.ts';
+import { formatTable, lastUseColumn, print, printJson } from '../print.ts';
 import { addFieldOptions, addOperationCommand, collectFields } from './operation-command.ts';
 
 type Options = TargetOptions & JsonOption & { quiet?: true; [attribute: string]: unknown };
@@ -179,7 +179,7 @@ function formatKeyTable(keys: readonly KeyRecord[], now: number): string {
     servers: ({ servers = [], views = [] }) => [...servers, ...views].join(',') || 'all',
     state: (key) =>
       formatState(key, now) + (key.creator_left && key.revoked_at === undefined ? ', its creator has left' : ''),
-    'last used': ({ last_used_at }) => last_used_at ?? 'never',
+    ...lastUseColumn,
   });
 }
 

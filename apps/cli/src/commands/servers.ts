@@ -17,7 +17,7 @@ import {
   type JsonOption,
   type NamedValue,
 } from '../options.ts';
-import { formatTable, print, printJson, toOneLine } from '../print.ts';
+import { formatTable, lastUseColumn, print, printJson, toOneLine } from '../print.ts';
 import { addOperationCommand } from './operation-command.ts';
 
 type Options = ConnectionOptions & JsonOption;
@@ -333,7 +333,7 @@ export function addLogins(program: Command): void {
             scope: 'scope',
             status: 'status',
             since: 'created_at',
-            'last used': ({ last_used_at }) => last_used_at ?? 'never',
+            ...lastUseColumn,
           }),
   });
   addOperationCommand(logins, ['end', 'revokeGrant'], {

@@ -57,7 +57,7 @@ const columns: Column<ApiKey>[] = [
       </Box>
     ),
   },
-  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
+  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never') },
   { label: 'Status', cell: (key) => <Status apiKey={key} /> },
 ];
 
@@ -124,7 +124,7 @@ export function KeysPage() {
       <PageHeader
         title="API keys"
         guide="docs/credentials.md"
-        text="For clients of servers with a stored credential, and for scripts and agents that manage servers."
+        text="For clients of servers with a stored credential, and for scripts and agents that manage servers. The last use is shown to the minute."
       >
         {!isEmpty && createButton}
       </PageHeader>

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { type CallLog, createCallLog } from '../gateway/call/call-log.ts';
 import type { Log } from '../log.ts';
 import type { CredentialUses } from '../store/api-keys.ts';
-import { batchRows, type CallWriter, recordColumns } from '../store/calls/call-writer.ts';
+import { type CallRecord, type CallWriter, recordColumns } from '../store/calls/call-writer.ts';
 import type { Database } from '../store/database.ts';
 import { getErrorReason } from '../store/engine/database-errors.ts';
-import type { CallRow } from '../store/schema.ts';
 import type { Foundation } from './foundation.ts';
 import { createOutageLog } from './observability/fault-log.ts';
 
@@ -29,7 +28,7 @@ export function startCallRecords(
   );
   const callLog = createCallLog({
     db,
-    writeCalls: calls.write,
+    writeBatches: calls.writeBatches,
     keyring,
     uses: credentialUses,
     onError: outageLog.onError,
@@ -64,7 +63,7 @@ async function restoreSpooled(dataDir: string, { write }: Database['calls'], log
   }
 }
 
-function saveToSpool(dataDir: string, rows: readonly CallRow[], log: Log): boolean {
+function saveToSpool(dataDir: string, rows: readonly CallRecord[], log: Log): boolean {
   const reason = `${rows.length} call records could not be written to the database before the service stopped`;
   try {
     const path = spoolCalls(dataDir, rows, randomBytes(8).toString('hex'));
@@ -93,7 +92,7 @@ const privateFileMode = 0o600;
  * path, or undefined if the folder does not exist. With PostgreSQL, nothing else needs the folder.
  * @throws any file system error
  */
-export function spoolCalls(folder: string, rows: readonly CallRow[], id: string): string | undefined {
+export function spoolCalls(folder: string, rows: readonly CallRecord[], id: string): string | undefined {
   if (!existsSync(folder)) return undefined;
   const path = join(folder, `unwritten-calls-${id}.jsonl`);
   const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
@@ -112,8 +111,7 @@ export async function writeSpooledCalls(folder: string, write: CallWriter['write
     if (!spoolFileName.test(name)) continue;
     const path = join(folder, name);
     const rows = readRows(path);
-    for (let start = 0; start < rows.valid.length; start += batchRows)
-      await write(rows.valid.slice(start, start + batchRows));
+    await write(rows.valid);
     rmSync(path, { force: true });
     counts.rows += rows.valid.length;
     counts.unreadable += rows.unreadable;
@@ -122,7 +120,7 @@ export async function writeSpooledCalls(folder: string, write: CallWriter['write
 }
 
 /** Skips unreadable lines, because the process may have been killed while it wrote the last line. */
-function readRows(path: string): { valid: CallRow[]; unreadable: number } {
+function readRows(path: string): { valid: CallRecord[]; unreadable: number } {
   const lines = readLines(path);
   const rows = lines.map(readRow);
   const valid = rows.filter((row) => row !== undefined);
@@ -139,9 +137,9 @@ function readLines(path: string): string[] {
   }
 }
 
-function readRow(line: string): CallRow | undefined {
+function readRow(line: string): CallRecord | undefined {
   try {
-    const row = JSON.parse(line) as CallRow;
+    const row = JSON.parse(line) as CallRecord;
     return recordColumns.every((column) => column in row) ? row : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;

@@ -40,6 +40,7 @@ import { nameSchema } from './schema-names.ts';
 import {
   actorName,
   isUnchanged,
+  lastUse,
   nextCursor,
   pageInputs,
   parsePage,
@@ -69,7 +70,7 @@ const keyRecord = z.object({
     .optional()
     .describe('True if the person who created the key, directly or with another key, is no longer a member.'),
   expires_at: time.optional(),
-  last_used_at: time.optional(),
+  last_used_at: lastUse,
   revoked_at: time.optional(),
   limits: z.object(keyLimitInputs).optional().describe('Limits of the key; absent if it has none.'),
 });

@@ -11,7 +11,7 @@ import {
 import { canSeePeople } from './actor-names.ts';
 import { operation } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
-import { nextCursor, pageInputs, parsePage, slugInput, time, toIsoTime } from './shapes.ts';
+import { lastUse, nextCursor, pageInputs, parsePage, slugInput, time, toIsoTime } from './shapes.ts';
 
 const grantRecord = z.object({
   id: z.string(),
@@ -31,7 +31,7 @@ const grantRecord = z.object({
   scope: z.string(),
   status: z.enum(['active', 'broken', 'revoked']).describe('With broken, the provider no longer accepts the login.'),
   created_at: time,
-  last_used_at: time.optional(),
+  last_used_at: lastUse,
 });
 nameSchema('Grant', grantRecord);
 

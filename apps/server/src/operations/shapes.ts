@@ -36,6 +36,9 @@ export const pageInputs = {
 };
 export const nextCursor = z.string().optional().describe('Cursor for the next page; absent on the last page.');
 export const time = z.iso.datetime().describe('Time in ISO 8601 format, UTC.');
+export const lastUse = time
+  .optional()
+  .describe('Time of the last use, to the minute: it is updated at most once per minute. Absent if there was none.');
 
 /** Output field of an operation whose requested state was already stored. */
 export const unchangedShape = z.literal(true).optional().describe('True if nothing changed, so nothing was stored.');

@@ -6,6 +6,7 @@ import { Unauthenticated } from '@toolhost/errors/errors';
 import type { MaybePromise } from '@toolhost/errors/yield-to-event-loop';
 import type { KeyLimits, LimitedKey } from '@toolhost/limits/call-limits';
 import { type Selectable, type SqlBool, sql } from 'kysely';
+import { minuteMs, startOfPeriod } from './calls/call-writer.ts';
 import { createReadThroughCache, type Freshness } from './changes/cache.ts';
 import type { Db } from './db.ts';
 import { toChunks } from './delete-in-steps.ts';
@@ -273,46 +274,67 @@ export async function findKeyOrigins(
   return origins;
 }
 
-/** Last uses of API keys and logins. They are collected in memory, and written together with the call records. */
+/**
+ * Last uses of API keys and logins, to the minute. They are collected in memory, and written together with the call
+ * records: the first use of a minute, so that a credential under load costs one update per minute and process.
+ */
 export type CredentialUses = {
   recordKeyUse(id: string): void;
   recordLoginUse(id: string): void;
-  /** Number of credentials whose use is not written yet. */
+  /** Number of credentials that were used since the last flush. */
   pendingCount(): number;
   /** @throws database errors; uses that could not be written stay pending for the next write */
   flush(): Promise<void>;
 };
 
-type PendingUses = { table: 'api_keys' | 'grants'; ids: Set<string> };
+type PendingUses = {
+  table: 'api_keys' | 'grants';
+  ids: Set<string>;
+  /** Start of the minute of the last write, in epoch ms. */
+  writtenMinute: number;
+  /** Credentials whose use in that minute is stored. */
+  writtenIds: Set<string>;
+};
 
 /** Maximum number of uses in one statement. */
 const maxUsesPerStatement = 100;
 
 /** @param now returns the database time */
 export function createCredentialUses(db: Db, now: () => number): CredentialUses {
-  const keys: PendingUses = { table: 'api_keys', ids: new Set() };
-  const logins: PendingUses = { table: 'grants', ids: new Set() };
-
-  async function writeUses({ table, ids }: PendingUses): Promise<void> {
-    for (const batch of toChunks([...ids].sort(), maxUsesPerStatement)) {
-      // Removed first, so that the next write includes a use that occurs during this statement.
-      for (const id of batch) ids.delete(id);
-      await markUsed(db, table, batch, now()).catch((error: unknown) => {
-        for (const id of batch) ids.add(id);
-        throw error;
-      });
-    }
-  }
-
+  const keys = createPendingUses('api_keys');
+  const logins = createPendingUses('grants');
   return {
     recordKeyUse: (id) => void keys.ids.add(id),
     recordLoginUse: (id) => void logins.ids.add(id),
     pendingCount: () => keys.ids.size + logins.ids.size,
     async flush() {
-      await writeUses(keys);
-      await writeUses(logins);
+      for (const uses of [keys, logins]) await writeUses(db, uses, now());
     },
   };
+}
+
+function createPendingUses(table: PendingUses['table']): PendingUses {
+  return { table, ids: new Set(), writtenMinute: 0, writtenIds: new Set() };
+}
+
+/** Writes the pending uses, except those of credentials whose use in this minute is already stored. */
+async function writeUses(db: Db, uses: PendingUses, usedAt: number): Promise<void> {
+  const minute = startOfPeriod(usedAt, minuteMs);
+  if (minute !== uses.writtenMinute) {
+    uses.writtenMinute = minute;
+    uses.writtenIds = new Set();
+  }
+  const { table, ids, writtenIds } = uses;
+  for (const id of writtenIds) ids.delete(id);
+  for (const batch of toChunks([...ids].sort(), maxUsesPerStatement)) {
+    // Removed first, so that the next write includes a use that occurs during this statement.
+    for (const id of batch) ids.delete(id);
+    await markUsed(db, table, batch, usedAt).catch((error: unknown) => {
+      for (const id of batch) ids.add(id);
+      throw error;
+    });
+    for (const id of batch) writtenIds.add(id);
+  }
 }
 
 /** Takes no workspace, because these credentials were just verified. */

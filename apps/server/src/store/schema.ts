@@ -1,5 +1,5 @@
 import type { Outcome } from '@toolhost/errors/errors';
-import type { Generated, Insertable } from 'kysely';
+import type { Generated, Selectable } from 'kysely';
 
 /** Tables as created by `migrations/`. Times are in epoch ms. Documents are JSON text. */
 export type Tables = {
@@ -155,7 +155,6 @@ export type Tables = {
     /** `callIdPrefix` followed by the request id. */
     id: string;
     workspace_id: string;
-    server_id: string;
     slug: string;
     tool: string;
     started_at: number;
@@ -339,4 +338,5 @@ export type Tables = {
   };
 };
 
-export type CallRow = Insertable<Tables['calls']>;
+/** Finished call to be recorded. The ID of its server is not stored, because records name the server by its slug. */
+export type CallRow = Selectable<Tables['calls']> & { server_id: string };

@@ -1,12 +1,13 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { lowerThreadPriority } from '../thread-priority.ts';
 import {
-  batchRows,
+  batchRecords,
   buildAddCountsSql,
   type CountedCall,
   countColumns,
   countedColumns,
   formatAddUsage,
+  type RecordBatch,
   type RecordValue,
   recordColumns,
   toCallCounts,
@@ -26,7 +27,7 @@ export type ThreadData = { file: SqliteFile; access: ThreadAccess };
  */
 export type ThreadRequest = { sql: string; parameters: string | readonly unknown[] };
 
-/** Replaces a statement: writes call records, which are the parameters, in one transaction. */
+/** Replaces a statement: writes call records in one transaction. The parameters are the `values` of batches. */
 export type WriteCalls = 'call write_calls';
 
 export type ThreadResponse =
@@ -49,7 +50,7 @@ if (access === 'read') {
 function execute({ sql, parameters }: ThreadRequest): ThreadResponse {
   try {
     const values = (typeof parameters === 'string' ? JSON.parse(parameters) : parameters) as unknown[];
-    if (sql === writeCalls) return { rows: [], changes: BigInt(writeRecords(values as RecordValues)) };
+    if (sql === writeCalls) return { rows: [], changes: BigInt(writeRecords(values as string[])) };
     const statement = database.prepare(sql);
     if (statement.reader) return { rows: statement.all(values) };
     return { rows: [], changes: BigInt(statement.run(values).changes) };
@@ -69,27 +70,28 @@ port.on('message', (request: ThreadRequest | 'close') => {
 
 const writeCalls: WriteCalls = 'call write_calls';
 
-/** RecordValues of consecutive records, each in the order of `recordColumns`. */
+/** Values of consecutive records, each in the order of `recordColumns`. */
 type RecordValues = readonly RecordValue[];
 
-/** Writes and counts call records in the form of `toRecordValues`. Returns the number of stored calls. */
-function writeRecords(records: RecordValues): number {
+/** Writes and counts call records. Returns the number of stored calls. */
+function writeRecords(texts: readonly RecordBatch['values'][]): number {
+  const values = texts.map((text) => JSON.parse(text) as RecordValues);
   run('begin');
   try {
-    const inserted = records.length === batchRows * recordColumns.length ? insertFullBatch(records) : undefined;
-    const written = inserted ?? insertIndividually(records);
-    for (const count of toCallCounts(toCountedCalls(written)))
+    const written = insertBatches(values) ?? insertIndividually(values);
+    const calls = written.flatMap(toCountedCalls);
+    for (const count of toCallCounts(calls))
       run(
         addCountSql,
         countColumns.map((column) => count[column]),
       );
-    for (const usage of toUsageCounts(toCountedCalls(written)))
+    for (const usage of toUsageCounts(calls))
       run(
         addUsageSql,
         usageColumns.map((column) => usage[column]),
       );
     run('commit');
-    return written.length / recordColumns.length;
+    return calls.length;
   } catch (error) {
     run('rollback');
     throw error;
@@ -100,24 +102,25 @@ function run(sql: string, parameters: readonly unknown[] = []): number {
   return Number(database.prepare(sql).run(parameters).changes);
 }
 
-/** Inserts records one by one. Returns the records that were not stored before. */
-function insertIndividually(records: RecordValues): RecordValues {
-  return splitRecords(records)
-    .filter((record) => run(insertOneSql, record) === 1)
-    .flat();
+/** Inserts batches. Returns undefined, with an empty transaction, if some records were stored before. */
+function insertBatches(batches: readonly RecordValues[]): readonly RecordValues[] | undefined {
+  const isComplete = batches.every((values) => {
+    if (values.length === batchRecords * recordColumns.length) return run(insertBatchSql, values) === batchRecords;
+    return splitRecords(values).every((record) => run(insertOneSql, record) === 1);
+  });
+  if (isComplete) return batches;
+  run('rollback');
+  run('begin');
+  return undefined;
 }
 
-/** Inserts a full batch in one statement. Returns undefined and writes nothing if some records were stored before. */
-function insertFullBatch(records: RecordValues): RecordValues | undefined {
-  run('savepoint whole');
-  const isComplete = run(insertBatchSql, records) === batchRows;
-  if (!isComplete) run('rollback to whole');
-  run('release whole');
-  return isComplete ? records : undefined;
+/** Inserts records one by one. Returns those that were not stored before. */
+function insertIndividually(batches: readonly RecordValues[]): RecordValues[] {
+  return batches.flatMap(splitRecords).filter((record) => run(insertOneSql, record) === 1);
 }
 
 const insertOneSql = formatInsert(1);
-const insertBatchSql = formatInsert(batchRows);
+const insertBatchSql = formatInsert(batchRecords);
 const addCountSql = buildAddCountsSql('sqlite', `values (${countColumns.map(() => '?').join(', ')})`);
 const addUsageSql = formatAddUsage(`values (${usageColumns.map(() => '?').join(', ')})`);
 
@@ -139,9 +142,10 @@ function splitRecords(values: RecordValues): RecordValues[] {
   );
 }
 
-function* toCountedCalls(values: RecordValues): Iterable<CountedCall> {
+function toCountedCalls(values: RecordValues): CountedCall[] {
+  const calls: CountedCall[] = [];
   for (let row = 0; row < values.length; row += recordColumns.length)
-    yield {
+    calls.push({
       workspace_id: values[row + workspace],
       slug: values[row + slug],
       tool: values[row + tool],
@@ -150,5 +154,6 @@ function* toCountedCalls(values: RecordValues): Iterable<CountedCall> {
       duration_ms: values[row + duration],
       caller_kind: values[row + callerKind],
       key_id: values[row + keyId],
-    } as CountedCall;
+    } as CountedCall);
+  return calls;
 }

@@ -23,7 +23,7 @@ const columns: Column<Grant>[] = [
   { label: 'Status', cell: ({ status }) => <Badge color={statusColors[status]}>{status}</Badge> },
   { label: 'Scopes', cell: ({ scope }) => <Text className="th-mono">{toVisible(scope) || '–'}</Text> },
   { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
-  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
+  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never') },
 ];
 
 /** Logins of people at this server, with an action to revoke one. */
@@ -42,7 +42,7 @@ export function LoginsTab() {
   return (
     <Section
       title="Logins"
-      text="Each login is one person in one client. A broken login no longer works at the provider, and the person must log in again."
+      text="Each login is one person in one client. A broken login no longer works at the provider, and the person must log in again. The last use is shown to the minute."
       isFlush
     >
       <Loaded query={query}>

@@ -12,7 +12,7 @@ const steps: [unit: Intl.RelativeTimeFormatUnit, size: number, from: number][] =
   ['minute', 60, 60],
 ];
 
-function formatRelative(at: number, now: number): string {
+function formatRelative(at: number, now: number, isToMinute: boolean): string {
   const seconds = Math.round((at - now) / 1000);
   const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
   for (const [unit, size, from] of steps) {
@@ -20,23 +20,23 @@ function formatRelative(at: number, now: number): string {
     if (seconds >= from * 0.99) return format.format(Math.round(seconds / size), unit);
     if (seconds <= -from) return format.format(Math.trunc(seconds / size), unit);
   }
-  return Math.abs(seconds) < 10 ? 'just now' : format.format(seconds, 'second');
+  return isToMinute || Math.abs(seconds) < 10 ? 'just now' : format.format(seconds, 'second');
 }
 
-/** Formats the time in the user's time zone, to the second. */
-export function formatExactTime(at: string): string {
-  return new Date(at).toLocaleString('en', { dateStyle: 'medium', timeStyle: 'long' });
+/** Formats the time in the user's time zone, to the second or the minute. */
+export function formatExactTime(at: string, isToMinute = false): string {
+  return new Date(at).toLocaleString('en', { dateStyle: 'medium', timeStyle: isToMinute ? 'short' : 'long' });
 }
 
 const tickMs = 30_000;
 
-/** Relative time, with the exact time on hover. */
-export function Time({ at }: { at: string }) {
+/** Relative time, with the exact time on hover. `isToMinute` omits seconds, for a time that is stored once per minute. */
+export function Time({ at, isToMinute = false }: { at: string; isToMinute?: boolean }) {
   const [, tick] = useReducer((count: number) => count + 1, 0);
   useInterval(tick, tickMs, { autoInvoke: true });
   return (
-    <time dateTime={at} title={formatExactTime(at)}>
-      {formatRelative(Date.parse(at), Date.now())}
+    <time dateTime={at} title={formatExactTime(at, isToMinute)}>
+      {formatRelative(Date.parse(at), Date.now(), isToMinute)}
     </time>
   );
 }

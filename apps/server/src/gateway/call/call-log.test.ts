@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { engines } from '../../../../../test/sets.ts';
+import { pluck } from '../../../../../test/support/pluck.ts';
 import { buildApiKey, buildCall } from '../../../../../test/support/store/rows.ts';
 import { useDatabase } from '../../../../../test/support/store/use-stores.ts';
 import { useFixtures } from '../../../../../test/support/use-fixtures.ts';
@@ -11,18 +12,25 @@ import { createKeyring } from '../../store/sealing/sealing.ts';
 import { insertWorkspace } from '../../store/workspaces.ts';
 import { createCallLog } from './call-log.ts';
 
+const buildRow = (more: Partial<CallRow>): CallRow => ({ server_id: 'srv_1', ...buildCall(), ...more });
+
 for (const engine of engines)
   describe(`the call log under load on ${engine}`, () => {
     const fixtures = useFixtures();
     const database = useDatabase(engine, fixtures);
     const uses = fixtures.start(() => createCredentialUses(database.records, () => 2000));
     const failures: unknown[] = [];
+    /** Number of records in each batch of each transaction. */
+    const transactions: number[][] = [];
     let droppedCount = 0;
     const log = fixtures.start(() =>
       createCallLog({
         uses,
         db: database.records,
-        writeCalls: database.calls.write,
+        writeBatches(batches) {
+          transactions.push(pluck(batches, 'count'));
+          return database.calls.writeBatches(batches);
+        },
         keyring: createKeyring([Buffer.alloc(32, 7)]),
         onError: (error) => failures.push(error),
         onSuccess: () => undefined,
@@ -44,7 +52,7 @@ for (const engine of engines)
       let isOver = false;
       const writing = (async () => {
         while (!isOver) {
-          log.add(buildCall({ id: `call_${addedCount++}` }), '{}');
+          log.add(buildRow({ id: `call_${addedCount++}` }), '{}');
           await nextTurn();
         }
       })();
@@ -57,13 +65,22 @@ for (const engine of engines)
       assert.deepEqual(failures, []);
     });
 
+    it('writes batches of 200 records, five in a transaction', async () => {
+      await log.flush();
+      transactions.length = 0;
+      for (let n = 0; n < 2450; n += 1) log.add(buildRow({ id: `batched_${n}` }));
+      await log.flush();
+      const full = [200, 200, 200, 200, 200];
+      assert.deepEqual(transactions, [full, full, [200, 200, 50]]);
+    });
+
     it('[find A5] stores 600 refused calls per minute and server, and all other calls', async () => {
       const countByTool = async (tool: string) =>
         (await database.db.selectFrom('calls').select('id').where('tool', '=', tool).execute()).length;
       const minute = 60_000;
       const addRefusable = (tool: string, row: Partial<CallRow>) => {
         for (let n = 0; n < 700; n += 1)
-          log.add(buildCall({ id: `${tool}_${n}`, tool, started_at: 10 * minute + n, ...row }));
+          log.add(buildRow({ id: `${tool}_${n}`, tool, started_at: 10 * minute + n, ...row }));
       };
       addRefusable('refused', { outcome: 'limited' });
       addRefusable('elsewhere', { outcome: 'limited', server_id: 'srv_2' });
@@ -77,7 +94,7 @@ for (const engine of engines)
     /** Adds more call records of one workspace than any list holds, with some of another workspace in between. */
     const addManyCalls = (kind: string, count: number, capture?: string) => {
       const add = (workspace_id: string, n: number) =>
-        log.add(buildCall({ id: `${kind}_${workspace_id}_${n}`, workspace_id, started_at: 20 * 60_000 + n }), capture);
+        log.add(buildRow({ id: `${kind}_${workspace_id}_${n}`, workspace_id, started_at: 20 * 60_000 + n }), capture);
       for (let n = 0; n < count; n += 1) {
         add('flooder', n);
         if (n >= 1500 && n < 1510) add('ours', n);
@@ -116,7 +133,7 @@ for (const engine of engines)
         (await database.db.selectFrom('captures').select('call_id').where('call_id', 'like', 'kept_%').execute())
           .length;
       await database.db.schema.alterTable('captures').renameTo('captures_away').execute();
-      for (let n = 0; n < 60; n += 1) log.add(buildCall({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
+      for (let n = 0; n < 60; n += 1) log.add(buildRow({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
       uses.recordKeyUse('key_1');
       await log.flush();
       // The log also writes every half second on its own and fails again.

@@ -1,6 +1,14 @@
 import { getTenantId } from '@toolhost/credentials/ids';
 import type { CredentialUses } from '../../store/api-keys.ts';
-import { batchRows, type CallWriter } from '../../store/calls/call-writer.ts';
+import {
+  batchRecords,
+  type CallRecord,
+  type CallWriter,
+  type RecordBatch,
+  readRecordBatches,
+  toRecordBatches,
+  transactionRecords,
+} from '../../store/calls/call-writer.ts';
 import { type CaptureRow, insertCaptures } from '../../store/calls/captures.ts';
 import { coalesceRuns } from '../../store/changes/follow-changes.ts';
 import type { Db } from '../../store/db.ts';
@@ -20,7 +28,7 @@ export type CallLog = {
   /** Returns the number of records that are not yet written. */
   getWaitingCount(): number;
   /** Writes all waiting records and stops. Returns the records that could not be written. */
-  stop(): Promise<CallRow[]>;
+  stop(): Promise<CallRecord[]>;
 };
 
 /** Time between two writes, in ms. */
@@ -30,6 +38,8 @@ const intervalMs = 500;
  * loses its oldest ones.
  */
 export const maxWaitingRecords = 20_000;
+/** Number of records that are dropped together, because dropping reads and rewrites their batches. */
+const droppedRecords = 1000;
 /**
  * Maximum number of waiting captures, which are large and not essential. Above it, the tenant with the most captures
  * loses `droppedCaptures` of its oldest ones.
@@ -44,7 +54,7 @@ const maxCaptureBatch = { rows: 50, characters: 1024 * 1024 };
 
 export type CallLogOptions = {
   db: Db;
-  writeCalls: CallWriter['write'];
+  writeBatches: CallWriter['writeBatches'];
   keyring: Keyring;
   /** Written together with the records. */
   uses: CredentialUses;
@@ -54,41 +64,39 @@ export type CallLogOptions = {
 };
 
 export function createCallLog(options: CallLogOptions): CallLog {
-  let waiting: CallRow[] = [];
-  const captures: CaptureRow[] = [];
+  /** The newest records, fewer than a batch. */
+  let open: CallRow[] = [];
+  const queue = createRecordQueue(options.onDropped);
+  const captures = createCaptureQueue(options);
   const shouldStore = createRefusalSampler();
 
-  /** True if the next write takes all records. Otherwise it takes only full batches. */
+  /** True if the next write takes all records. Otherwise it takes only full transactions. */
   let isFullWrite = false;
 
   async function writeWaiting(): Promise<void> {
     const isFull = isFullWrite;
     isFullWrite = false;
+    if (isFull) closeBatch();
     // Records that arrive in the meantime wait for the next write, because under load there are always some.
-    for (let remaining = waiting.length; remaining >= (isFull ? 1 : batchRows); remaining -= batchRows) {
-      const batch = waiting.splice(0, Math.min(remaining, batchRows));
+    for (let remaining = queue.count(); remaining >= (isFull ? 1 : transactionRecords); ) {
+      const batches = queue.takeTransaction();
+      if (batches.length === 0) break;
+      remaining -= countRecords(batches);
       try {
-        await options.writeCalls(batch);
+        await options.writeBatches(batches);
       } catch (error) {
-        waiting = [...batch, ...waiting];
+        queue.putBack(batches);
         throw error;
       }
     }
-    if (isFull) await writeCapturesAndUses();
+    if (!isFull) return;
+    await captures.write();
+    await options.uses.flush();
   }
 
-  async function writeCapturesAndUses(): Promise<void> {
-    for (let remaining = captures.length; remaining > 0; ) {
-      const batch = captures.splice(0, Math.min(remaining, getBatchSize(captures)));
-      remaining -= batch.length;
-      try {
-        await insertCaptures(options.db, options.keyring, batch);
-      } catch (error) {
-        captures.unshift(...batch);
-        throw error;
-      }
-    }
-    await options.uses.flush();
+  function closeBatch(): void {
+    queue.add(toRecordBatches(open));
+    open = [];
   }
 
   const write = coalesceRuns(() => writeWaiting().then(options.onSuccess, options.onError));
@@ -97,33 +105,127 @@ export function createCallLog(options: CallLogOptions): CallLog {
     return write();
   };
 
+  const getWaitingCount = () => queue.count() + open.length;
+
   const timer = setInterval(() => {
-    if (waiting.length > 0 || captures.length > 0 || options.uses.pendingCount() > 0) void flush();
+    if (getWaitingCount() > 0 || captures.getWaitingCount() > 0 || options.uses.pendingCount() > 0) void flush();
   }, intervalMs).unref();
 
   return {
     add(row, document) {
       if (row.outcome === 'limited' && !shouldStore(row)) return;
-      waiting.push(row);
-      if (waiting.length === batchRows) void write();
-      if (document !== undefined) addCapture(captures, row, document);
-      if (waiting.length > maxWaitingRecords)
-        options.onDropped(
-          removeFromLargestOwners(waiting, ({ workspace_id }) => getTenantId(workspace_id), batchRows).length,
-        );
+      open.push(row);
+      if (document !== undefined) captures.add(row, document);
+      if (open.length < batchRecords) return;
+      closeBatch();
+      const count = queue.count();
+      // Above it, a write is already running, or failed and is retried by the timer.
+      if (count >= transactionRecords && count < transactionRecords + batchRecords) void write();
     },
     flush,
-    getWaitingCount: () => waiting.length,
+    getWaitingCount,
     async stop() {
       clearInterval(timer);
       await flush();
-      return waiting.splice(0);
+      return queue.takeRecords();
     },
   };
 }
 
+const countRecords = (batches: readonly RecordBatch[]): number => batches.reduce((sum, { count }) => sum + count, 0);
+
+/** Batches that wait to be written, the oldest first. */
+function createRecordQueue(onDropped: CallLogOptions['onDropped']) {
+  let waiting: RecordBatch[] = [];
+  return {
+    count: () => countRecords(waiting),
+    add(batches: readonly RecordBatch[]): void {
+      waiting.push(...batches);
+      const records = countRecords(waiting);
+      if (records <= maxWaitingRecords) return;
+      waiting = dropFromLargestTenants(waiting);
+      onDropped(records - countRecords(waiting));
+    },
+    /** Removes and returns the oldest batches, for one transaction. */
+    takeTransaction(): RecordBatch[] {
+      let records = 0;
+      const end = waiting.findIndex(({ count }) => {
+        records += count;
+        return records > transactionRecords;
+      });
+      return waiting.splice(0, end < 0 ? waiting.length : end);
+    },
+    putBack(batches: readonly RecordBatch[]): void {
+      waiting = [...batches, ...waiting];
+    },
+    /** Removes and returns all records. */
+    takeRecords: () => readRecordBatches(waiting.splice(0)),
+  };
+}
+
+/**
+ * Returns batches without up to `droppedRecords` records: the oldest ones of the tenant with the most, then those of
+ * the tenant with the next most, and so on. A tenant that adds ever more records therefore evicts only its own.
+ */
+function dropFromLargestTenants(batches: readonly RecordBatch[]): RecordBatch[] {
+  const counts = new Map<string, number>();
+  for (const { workspaces } of batches)
+    for (const [workspaceId, count] of workspaces)
+      counts.set(getTenantId(workspaceId), (counts.get(getTenantId(workspaceId)) ?? 0) + count);
+  const drops = new Map<string, number>();
+  let remaining = droppedRecords;
+  for (const [tenantId, count] of [...counts].sort(([, a], [, b]) => b - a)) {
+    drops.set(tenantId, Math.min(count, remaining));
+    remaining -= Math.min(count, remaining);
+  }
+  const shouldDrop = (workspaceId: string) => (drops.get(getTenantId(workspaceId)) ?? 0) > 0;
+  return batches.flatMap((batch) => {
+    if (![...batch.workspaces.keys()].some(shouldDrop)) return batch;
+    const retained = readRecordBatches([batch]).filter(({ workspace_id }) => {
+      if (!shouldDrop(workspace_id)) return true;
+      const tenantId = getTenantId(workspace_id);
+      drops.set(tenantId, (drops.get(tenantId) ?? 0) - 1);
+      return false;
+    });
+    return toRecordBatches(retained);
+  });
+}
+
+/** Captures that wait to be written. */
+function createCaptureQueue({ db, keyring }: Pick<CallLogOptions, 'db' | 'keyring'>) {
+  const captures: CaptureRow[] = [];
+  return {
+    getWaitingCount: () => captures.length,
+    add({ id, workspace_id, server_id, started_at }: CallRow, document: string): void {
+      captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
+      if (captures.length > maxWaitingCaptures) dropCaptures(captures);
+    },
+    async write(): Promise<void> {
+      for (let remaining = captures.length; remaining > 0; ) {
+        const batch = captures.splice(0, Math.min(remaining, getCaptureBatchSize(captures)));
+        remaining -= batch.length;
+        try {
+          await insertCaptures(db, keyring, batch);
+        } catch (error) {
+          captures.unshift(...batch);
+          throw error;
+        }
+      }
+    },
+  };
+}
+
+/** Removes `droppedCaptures` captures like `dropFromLargestTenants`. */
+function dropCaptures(captures: CaptureRow[]): void {
+  const byTenant = [...Map.groupBy(captures, ({ workspaceId }) => getTenantId(workspaceId)).values()];
+  const largestFirst = byTenant.toSorted((a, b) => b.length - a.length);
+  const dropped = new Set(largestFirst.flat().slice(0, droppedCaptures));
+  const retained = captures.filter((capture) => !dropped.has(capture));
+  captures.splice(0, captures.length, ...retained);
+}
+
 /** Returns the number of captures for the next statement. */
-function getBatchSize(captures: readonly CaptureRow[]): number {
+function getCaptureBatchSize(captures: readonly CaptureRow[]): number {
   let characters = 0;
   const batch = captures.slice(0, maxCaptureBatch.rows);
   const overflowIndex = batch.findIndex(({ document }) => {
@@ -131,13 +233,6 @@ function getBatchSize(captures: readonly CaptureRow[]): number {
     return characters > maxCaptureBatch.characters;
   });
   return overflowIndex < 0 ? batch.length : Math.max(1, overflowIndex);
-}
-
-function addCapture(captures: CaptureRow[], row: CallRow, document: string): void {
-  const { id, workspace_id, server_id, started_at } = row;
-  captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
-  if (captures.length > maxWaitingCaptures)
-    removeFromLargestOwners(captures, ({ workspaceId }) => getTenantId(workspaceId), droppedCaptures);
 }
 
 /** Maximum number of refused calls that a process records per server and minute. */
@@ -162,21 +257,4 @@ function createRefusalSampler(): (row: CallRow) => boolean {
     refusedCounts.set(server_id, count);
     return count <= maxRefusedRecords;
   };
-}
-
-/**
- * Removes up to `maxItems` items from a list: the oldest items of the owner with the most items, then those of the
- * owner with the next most, and so on. An owner that adds ever more items therefore evicts only its own. Among owners
- * with equal numbers, the one with the oldest item loses first.
- */
-function removeFromLargestOwners<Item>(
-  oldestFirst: Item[],
-  getOwner: (item: Item) => string,
-  maxItems: number,
-): Item[] {
-  const largestFirst = [...Map.groupBy(oldestFirst, getOwner).values()].toSorted((a, b) => b.length - a.length);
-  const removed = new Set(largestFirst.flat().slice(0, maxItems));
-  const retained = oldestFirst.filter((item) => !removed.has(item));
-  oldestFirst.splice(0, oldestFirst.length, ...retained);
-  return [...removed];
 }

@@ -17,7 +17,7 @@ import { pauseWebhooksCreatedBy } from '../../store/webhooks.ts';
 import { revokeKeys } from '../api-keys.ts';
 import { type Context, operation } from '../operation.ts';
 import { maxModels } from '../playground/models.ts';
-import { time, toIsoTime } from '../shapes.ts';
+import { lastUse, toIsoTime } from '../shapes.ts';
 
 /** Maximum number of listed entries; the count includes all. */
 const maxListed = 100;
@@ -27,7 +27,7 @@ const keyShape = z.object({
   id: z.string(),
   name: z.string(),
   scopes: z.array(z.enum(keyScopes)),
-  last_used_at: time.optional(),
+  last_used_at: lastUse,
 });
 
 /** Access and objects that a person created in a workspace, directly or with one of their API keys. */

@@ -9,7 +9,7 @@ import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import { durationBuckets, getDurationBucket } from '../../duration-buckets.ts';
 import type { Database } from '../database.ts';
 import { type CallScope, countByInterval, countByServer, findMostCalled } from './call-statistics.ts';
-import { batchRows, type CallRecord, dayMs, hourMs, minuteMs, startOfPeriod } from './call-writer.ts';
+import { batchRecords, type CallRecord, dayMs, hourMs, minuteMs, startOfPeriod } from './call-writer.ts';
 
 const epoch = Date.parse('2026-11-18T22:30:00Z');
 const workspaces = ['ours', 'theirs'];
@@ -31,7 +31,7 @@ const callArbitrary = fc.record({
 const history = fc.array(
   fc.record({
     calls: fc.oneof(
-      fc.array(callArbitrary, { minLength: batchRows, maxLength: batchRows }),
+      fc.array(callArbitrary, { minLength: batchRecords, maxLength: batchRecords + 3 }),
       fc.array(callArbitrary, { minLength: 1, maxLength: 12 }),
     ),
     mode: fc.constantFrom('write', 'write again', 'write a part again'),

@@ -1,7 +1,8 @@
 import type { Selectable } from 'kysely';
 import { durationBuckets, getDurationBucket } from '../../duration-buckets.ts';
 import type { Engine } from '../db.ts';
-import type { CallRow, Tables } from '../schema.ts';
+import { toChunks } from '../delete-in-steps.ts';
+import type { Tables } from '../schema.ts';
 
 /** Record of a finished call. Times are in epoch ms, durations in ms, sizes in bytes. */
 export type CallRecord = Selectable<Tables['calls']>;
@@ -9,54 +10,111 @@ export type CallRecord = Selectable<Tables['calls']>;
 /** Prefix of a record id. The request id follows it. */
 export const callIdPrefix = 'call_';
 
-export const recordColumns = [
-  'id',
-  'workspace_id',
-  'server_id',
-  'slug',
-  'tool',
-  'started_at',
-  'caller_kind',
-  'key_id',
-  'upstream_host',
-  'upstream_status',
-  'outcome',
-  'duration_ms',
-  'upstream_ms',
-  'bytes_in',
-  'bytes_out',
-  'reason',
-  'estimated_tokens',
-  'view',
-  'model',
-  'upstream_requests',
-] as const satisfies readonly (keyof CallRecord)[];
+/**
+ * Appends the values of a record, in the order of the columns. V8 specializes reads of named properties, so they take a
+ * quarter of the time of `record[column]`.
+ */
+function appendValues(values: RecordValue[], record: CallRecord): void {
+  values.push(
+    record.id,
+    record.workspace_id,
+    record.slug,
+    record.tool,
+    record.started_at,
+    record.caller_kind,
+    record.key_id,
+    record.upstream_host,
+    record.upstream_status,
+    record.outcome,
+    record.duration_ms,
+    record.upstream_ms,
+    record.bytes_in,
+    record.bytes_out,
+    record.reason,
+    record.estimated_tokens,
+    record.view,
+    record.model,
+    record.upstream_requests,
+  );
+}
+
+/** Columns in the order of `appendValues`. */
+export const recordColumns: readonly (keyof CallRecord)[] = listColumns();
+
+function listColumns(): (keyof CallRecord)[] {
+  const names: RecordValue[] = [];
+  appendValues(names, new Proxy({} as CallRecord, { get: (_, name) => name }));
+  return names as (keyof CallRecord)[];
+}
 
 export type RecordValue = string | number | null;
 
 /**
- * Returns the values of consecutive records, each in the order of `recordColumns`. Their text is half as long as with
- * column names.
+ * Consecutive records as one text: a JSON array of their values, each record in the order of the columns. A text is
+ * half as long as with column names, and cheap for the garbage collector, to which a record of 19 values that waits to
+ * be written is not.
  */
-export function toRecordValues(rows: readonly CallRow[]): RecordValue[] {
-  // Allocated at its full length, because an array that grows is copied many times.
-  const values = new Array<RecordValue>(rows.length * recordColumns.length);
-  let index = 0;
-  for (const row of rows) for (const column of recordColumns) values[index++] = row[column] ?? null;
-  return values;
-}
-
-/** Writes call records and counts them, in one transaction. */
-export type CallWriter = {
-  /**
-   * Writes rows of any workspaces; each row names its own. Rows that are already stored remain unchanged and are not
-   * counted twice, because a batch is written again if the reply to its first write was lost.
-   */
-  write(rows: readonly CallRow[]): Promise<void>;
+export type RecordBatch = {
+  readonly values: string;
+  readonly count: number;
+  /** Number of records of each workspace. */
+  readonly workspaces: ReadonlyMap<string, number>;
 };
 
-/** Number of rows in a batch under load. */
-export const batchRows = 1000;
+/** Maximum number of records in a batch. So few are converted while they are still in the young generation. */
+export const batchRecords = 200;
+
+/** Creates batches of at most `batchRecords` records. */
+export function toRecordBatches(records: readonly CallRecord[]): RecordBatch[] {
+  return toChunks(records, batchRecords).map((chunk) => {
+    const values: RecordValue[] = [];
+    const workspaces = new Map<string, number>();
+    for (const record of chunk) {
+      appendValues(values, record);
+      workspaces.set(record.workspace_id, (workspaces.get(record.workspace_id) ?? 0) + 1);
+    }
+    return { values: JSON.stringify(values), count: chunk.length, workspaces };
+  });
+}
+
+/** Returns the records of batches. */
+export function readRecordBatches(batches: readonly RecordBatch[]): CallRecord[] {
+  return batches.flatMap(({ values, count }) => {
+    const parsed = JSON.parse(values) as RecordValue[];
+    let index = 0;
+    return Array.from({ length: count }, () => {
+      const record: { [column in keyof CallRecord]?: RecordValue } = {};
+      for (const column of recordColumns) record[column] = parsed[index++] ?? null;
+      return record as CallRecord;
+    });
+  });
+}
+
+/**
+ * Writes call records of any workspaces and counts them. Records that are already stored remain unchanged and are not
+ * counted twice, because a batch is written again if the reply to its first write was lost.
+ */
+export type CallWriter = {
+  /** Writes batches in one transaction. */
+  writeBatches(batches: readonly RecordBatch[]): Promise<void>;
+  /** Writes any number of records. */
+  write(records: readonly CallRecord[]): Promise<void>;
+};
+
+export function createCallWriter(writeBatches: CallWriter['writeBatches']): CallWriter {
+  return {
+    writeBatches,
+    async write(records) {
+      for (const chunk of toChunks(records, transactionRecords)) await writeBatches(toRecordBatches(chunk));
+    },
+  };
+}
+
+/**
+ * Maximum number of records in a transaction under load. Fewer would take more time for each record: with calls of many
+ * tools, most of a transaction is their counts and the pages of the log.
+ */
+export const transactionRecords = 1000;
 
 export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;
@@ -84,7 +142,7 @@ export const countedColumns = [
   'caller_kind',
   'key_id',
 ] as const;
-export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
+export type CountedCall = Pick<CallRecord, (typeof countedColumns)[number]>;
 
 /**
  * Returns increments for the counts of tools, and of workspaces (with empty slug and tool), by minute and day (UTC).
@@ -172,13 +230,18 @@ function getOrAddSum(sums: Map<string, Sum>, { workspace_id, slug, tool, width, 
 function addToSum(sum: Sum, increment: Sum): void {
   sum.calls += increment.calls;
   sum.errors += increment.errors;
-  for (const [index, calls] of increment.durations.entries())
-    if (calls > 0) sum.durations[index] = (sum.durations[index] ?? 0) + calls;
+  for (let index = 0; index < sum.durations.length; index++)
+    sum.durations[index] = (sum.durations[index] ?? 0) + (increment.durations[index] ?? 0);
 }
 
-/** Formats the classes that have calls. */
+/** Formats the classes that have calls as a JSON object. A loop takes a tenth of the time of `Object.fromEntries`. */
 function formatDurationClasses(durations: readonly number[]): string {
-  return JSON.stringify(Object.fromEntries(Object.entries(durations).filter(([, calls]) => calls > 0)));
+  let members = '';
+  for (let index = 0; index < durations.length; index++) {
+    const calls = durations[index] ?? 0;
+    if (calls > 0) members += `${members === '' ? '' : ','}"${index}":${calls}`;
+  }
+  return `{${members}}`;
 }
 
 /**

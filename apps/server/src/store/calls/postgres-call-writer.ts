@@ -1,13 +1,16 @@
 import { type Kysely, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { transact } from '../engine/watched-dialect.ts';
-import type { CallRow, Tables } from '../schema.ts';
+import type { Tables } from '../schema.ts';
 import {
   buildAddCountsSql,
   type CallCount,
+  type CallRecord,
   type CallWriter,
   countColumns,
+  createCallWriter,
   formatAddUsage,
+  readRecordBatches,
   recordColumns,
   toCallCounts,
   toUsageCounts,
@@ -17,14 +20,13 @@ import {
 
 /** Creates a writer that sends rows as one JSON text, which takes half the time of sending as many parameters. */
 export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
-  return {
-    write: (rows) =>
-      transact(db, async (transaction) => {
-        const inserted = await insertCalls(transaction, rows);
-        await addCounts(transaction, toCallCounts(inserted));
-        await addUsage(transaction, toUsageCounts(inserted));
-      }),
-  };
+  return createCallWriter((batches) =>
+    transact(db, async (transaction) => {
+      const inserted = await insertCalls(transaction, readRecordBatches(batches));
+      await addCounts(transaction, toCallCounts(inserted));
+      await addUsage(transaction, toUsageCounts(inserted));
+    }),
+  );
 }
 
 const columns = sql.raw(recordColumns.join(', '));
@@ -43,7 +45,7 @@ const typedColumns = sql.raw(
 );
 
 /** Inserts calls. Returns the rows that were not stored before. */
-async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<readonly CallRow[]> {
+async function insertCalls(db: Db, rows: readonly CallRecord[]): Promise<readonly CallRecord[]> {
   const inserted = await sql<{ id: string }>`
     insert into calls (${columns})
     select ${columns} from json_to_recordset(${JSON.stringify(rows)}) as given (${typedColumns})

@@ -15,7 +15,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import type { ThreadAccess, ThreadData, ThreadRequest, ThreadResponse } from '../sqlite-thread.ts';
+import type { ThreadAccess, ThreadData, ThreadRequest, ThreadResponse, WriteCalls } from '../sqlite-thread.ts';
 import { closeLastConnection } from './log-mark.ts';
 import { openSqlite, type SqliteFile } from './sqlite-file.ts';
 
@@ -218,6 +218,8 @@ class ThreadDriver implements Driver {
   }
 }
 
+const writeCalls: WriteCalls = 'call write_calls';
+
 type PendingRequest = { resolve: (response: ThreadResponse) => void; reject: (error: unknown) => void };
 
 /** Connection to the thread, which replies in order, so a reply belongs to the oldest pending request. */
@@ -251,8 +253,8 @@ class SqliteThread implements DatabaseConnection {
   }
 
   async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const isLarge = this.#data.access === 'transactions';
-    const response = await this.#send({ sql, parameters: isLarge ? parameters : JSON.stringify(parameters) });
+    const hasLongTexts = this.#data.access === 'transactions' || sql === writeCalls;
+    const response = await this.#send({ sql, parameters: hasLongTexts ? parameters : JSON.stringify(parameters) });
     if ('failure' in response) throw Object.assign(new Error(response.failure.message), response.failure);
     return {
       rows: response.rows as Row[],
