@@ -4,7 +4,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { setFlagsFromString } from 'node:v8';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const main = join(here, '..', 'lib', 'apps', 'server', 'program', 'main.js');
@@ -24,13 +23,7 @@ if (!existsSync(main))
   refuse('the compiled program is missing. In a checkout, use bin/toolhost, or run "npm run build" first');
 
 // Explained in bin/toolhost.
-const flags = [
-  '--max-semi-space-size=8',
-  '--no-allocation-site-pretenuring',
-  '--expose-gc',
-  '--heap-growing-percent=100',
-  '--v8-pool-size=1',
-];
+const flags = ['--max-semi-space-size=8', '--v8-pool-size=1'];
 
 /** Returns a per-user folder for the compile cache. In a shared temporary folder, other users could plant code. */
 function compileCache() {
@@ -57,6 +50,5 @@ if (typeof process.execve === 'function' && process.platform !== 'win32' && isAb
     env,
   );
 }
-// If the process cannot be replaced, sets only the flags that V8 accepts at run time.
-for (const flag of flags.slice(1, 2)) setFlagsFromString(flag);
+// If the process cannot be replaced, it runs without the flags.
 await import(main);

@@ -1,9 +1,11 @@
+import { flushCompileCache } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getNewestMigration } from '../app/open-store.ts';
 import { type Config, readConfig, type Settings } from '../config.ts';
 import { formatGreeting } from '../local/startup-message.ts';
 import { createLog, type Log } from '../log.ts';
 import { commit, version } from '../version.ts';
+import { releaseMemory, setServiceFlags } from './engine-flags.ts';
 import { exitAfter, exitDespiteThreads, stopOnDatabaseLoss, stopOnSignals } from './signals.ts';
 import { defaultRuntimeOptions, type RunningService, readText, shutdownTimeoutMs, start } from './start.ts';
 
@@ -34,7 +36,7 @@ async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
   stopOnSignals(log, () => stopGracefully(service, config));
   stopOnDatabaseLoss(log, service.app.databaseLost, () => service.stop(databaseLostGraceMs));
   announceReady(log, config, service.baseUrl);
-  setImmediate(releaseMemory);
+  setImmediate(settle);
 }
 
 async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
@@ -45,7 +47,7 @@ async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   stopOnDatabaseLoss(log, workers.databaseLost, stop);
   workers.failedPermanently.then(stop).finally(() => process.exit(1));
   announceReady(log, settings.config, workers.baseUrl);
-  setImmediate(releaseMemory);
+  setImmediate(settle);
 }
 
 async function serveAsWorker(config: Config, log: Log): Promise<void> {
@@ -58,7 +60,7 @@ async function serveAsWorker(config: Config, log: Log): Promise<void> {
   service = await start(process.env, defaultRuntimeOptions, primary);
   exitDespiteThreads(config.logLevel, service.app);
   primary.reportReady();
-  setImmediate(releaseMemory);
+  setImmediate(settle);
 }
 
 /** Logs one line that identifies the running service, for later analysis. */
@@ -81,9 +83,12 @@ async function stopGracefully(service: RunningService, { drainDelayMs }: Config)
 }
 
 /**
- * Collects all garbage of this thread, which V8 would otherwise retain until there is load. `bin/toolhost` exposes
- * `gc`.
+ * Does what would delay the ready line: saves the compile cache, which a killed process cannot save at exit, sets the
+ * flags, and releases the memory that the start used. The flags come after the compile cache, because V8 only accepts
+ * code that was compiled with the same flags.
  */
-function releaseMemory(): void {
-  globalThis.gc?.({ type: 'major', flavor: 'last-resort' });
+function settle(): void {
+  flushCompileCache();
+  setServiceFlags();
+  releaseMemory();
 }
