@@ -7,7 +7,7 @@ import { createLog, type Log } from '../log.ts';
 import { commit, version } from '../version.ts';
 import { releaseMemory, setServiceFlags } from './engine-flags.ts';
 import { exitAfter, exitDespiteThreads, stopOnDatabaseLoss, stopOnSignals } from './signals.ts';
-import { defaultRuntimeOptions, type RunningService, readText, shutdownTimeoutMs, start } from './start.ts';
+import { type RunningService, readText, shutdownTimeoutMs, startService } from './start.ts';
 
 /** Maximum time for running calls to finish after the database is lost, in ms. */
 const databaseLostGraceMs = 2000;
@@ -23,14 +23,15 @@ export async function serve(): Promise<void> {
     log.fatal({ err: error }, 'unhandled rejection; the process exits so that it can be restarted');
     process.exit(1);
   });
-  if (config.workers === 1) return serveAsOneProcess(config, log);
+  if (config.workers === 1) return serveAsOneProcess(settings, log);
   // Loaded only when there are several processes.
   const { default: cluster } = await import('node:cluster');
-  return cluster.isWorker ? serveAsWorker(config, log) : serveWithWorkers(settings, log);
+  return cluster.isWorker ? serveAsWorker(settings, log) : serveWithWorkers(settings, log);
 }
 
-async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
-  const service = await start(process.env);
+async function serveAsOneProcess(settings: Settings, log: Log): Promise<void> {
+  const { config } = settings;
+  const service = await startService(settings, log);
   exitDespiteThreads(config.logLevel, service.app);
   // Registered before the ready line, because a supervisor that waits for that line may send a signal immediately.
   stopOnSignals(log, () => stopGracefully(service, config));
@@ -50,14 +51,15 @@ async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   setImmediate(settle);
 }
 
-async function serveAsWorker(config: Config, log: Log): Promise<void> {
+async function serveAsWorker(settings: Settings, log: Log): Promise<void> {
+  const { config } = settings;
   const { connectToPrimary } = await import('./worker.ts');
   const primary = connectToPrimary();
   // A terminal sends its signals to every process. Workers ignore them and wait for the primary's message.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => undefined);
   let service: RunningService | undefined;
   primary.stopRequested.then(() => exitAfter(log, async () => !service || stopGracefully(service, config)));
-  service = await start(process.env, defaultRuntimeOptions, primary);
+  service = await startService(settings, log, { primary });
   exitDespiteThreads(config.logLevel, service.app);
   primary.reportReady();
   setImmediate(settle);
