@@ -10,6 +10,7 @@ import { pinSelf, stopAll } from './processes.ts';
 import { measureReports } from './reports.ts';
 import { fullSize, quickSize, type Size, smallestSize } from './sizes.ts';
 import { runSoak } from './soak.ts';
+import { compareStarts } from './starts.ts';
 
 const { values: options, positionals } = parseArgs({
   options: {
@@ -20,6 +21,7 @@ const { values: options, positionals } = parseArgs({
     reports: { type: 'boolean', default: false },
     imports: { type: 'boolean', default: false },
     against: { type: 'string' },
+    start: { type: 'string' },
     rounds: { type: 'string' },
   },
   allowPositionals: true,
@@ -42,6 +44,7 @@ async function runMode(folder: string): Promise<Report> {
       text: await compareWithCommit(folder, options.against, { ...size, against: { ...size.against, ...rounds } }),
     };
   }
+  if (options.start !== undefined) return { text: await compareStarts(folder, options.start, size.startComparison) };
   if (options.soak) {
     const text = await runSoak(folder, { ...size.soak, minutes: amount ?? size.soak.minutes });
     return { text, file: 'report-soak.md' };

@@ -20,6 +20,8 @@ export type Size = {
    * `minRounds`, rounds continue as long as they end within `budgetMs` after the start of the bench.
    */
   against: { minRounds: number; budgetMs: number; measurements: number; seconds: number; quietWaitMs: number };
+  /** Each round of `--start` starts both programs. Memory is measured after `idleMs`. */
+  startComparison: { rounds: number; idleMs: number };
   soak: { minutes: number; workspaces: number; serversPerWorkspace: number; phaseSeconds: number; coolDownMs: number };
   /** A scale of 1 is a million calls. */
   reports: { scale: number; maxRequestsPerOperation: number; rounds: number; seconds: number };
@@ -37,6 +39,7 @@ export const fullSize: Size = {
   servers: 100_000,
   calledServers: 3000,
   against: { minRounds: 3, budgetMs: 540_000, measurements: 2, seconds: 1, quietWaitMs: 20_000 },
+  startComparison: { rounds: 12, idleMs: 5000 },
   // The service closes idle upstream connections in less than these 15 s.
   soak: { minutes: 10, workspaces: 10, serversPerWorkspace: 100, phaseSeconds: 10, coolDownMs: 15_000 },
   reports: { scale: 1, maxRequestsPerOperation: Number.POSITIVE_INFINITY, rounds: 6, seconds: 3 },
@@ -66,6 +69,7 @@ export const smallestSize: Size = {
   servers: 20,
   calledServers: 20,
   against: { minRounds: 2, budgetMs: 0, measurements: 1, seconds: 0.5, quietWaitMs: 0 },
+  startComparison: { rounds: 2, idleMs: 0 },
   soak: { minutes: 0.01, workspaces: 2, serversPerWorkspace: 10, phaseSeconds: 1, coolDownMs: 0 },
   reports: { scale: 0.00001, maxRequestsPerOperation: 1, rounds: 1, seconds: 0.5 },
   imports: { rounds: 1, seconds: 0.5 },

@@ -44,6 +44,10 @@ const modes: [args: string[], rows: string[]][] = [
     ],
   ],
   [
+    ['--start', 'HEAD'],
+    ['CPU time until ready', 'time until ready', 'resident memory, idle'],
+  ],
+  [
     ['--soak'],
     [
       'alone',

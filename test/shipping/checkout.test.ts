@@ -51,14 +51,16 @@ describe('the sources', () => {
 });
 
 describe('the two launchers', () => {
-  it('[ship 1] give Node the same flags', () => {
-    const shell = readFileSync(join(root, 'bin', 'toolhost'), 'utf8');
-    const script = readFileSync(join(root, 'bin', 'toolhost.js'), 'utf8');
-    const findFlags = (text: string) => [...text.matchAll(/(?<=[ '])--[a-z-]+(?:=\d+)?(?=[ '])/g)].map(String);
-    const [, shellLine = ''] = /^exec (.*)$/m.exec(shell) ?? [];
-    const [, list = ''] = /const flags = \[([^\]]*)\]/.exec(script) ?? [];
-    assert.ok(findFlags(shellLine).length > 2);
-    assert.deepEqual(findFlags(list), findFlags(shellLine));
+  it('[ship 1] give Node the same flags as the image and the systemd unit', () => {
+    const findFlags = (path: string, pattern: RegExp) => {
+      const [, text = ''] = pattern.exec(readFileSync(join(root, path), 'utf8')) ?? [];
+      return text.match(/--[a-z\d-]+=\d+/g) ?? [];
+    };
+    const flags = findFlags('bin/toolhost', /^exec (.*)$/m);
+    assert.equal(flags.length, 2);
+    assert.deepEqual(findFlags('bin/toolhost.js', /const flags = \[([^\]]*)\]/), flags);
+    for (const path of ['Dockerfile', 'deploy/systemd/toolhost.service'])
+      assert.deepEqual(findFlags(path, /NODE_OPTIONS=(.*)/), flags, path);
   });
 
   it('[ship 1] explain what to do if the program is not compiled', async () => {

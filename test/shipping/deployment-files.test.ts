@@ -26,8 +26,11 @@ const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package
   devDependencies: { node: string };
 };
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
-/** Variables that images and Node set, not this service. */
-const otherVariables = 'PATH NODE_COMPILE_CACHE POSTGRES_PASSWORD POSTGRES_USER POSTGRES_DB TOOLHOST_IMAGE'.split(' ');
+/** Variables of images, Node, and the C library. */
+const otherVariables =
+  'PATH NODE_COMPILE_CACHE NODE_OPTIONS MALLOC_ARENA_MAX POSTGRES_PASSWORD POSTGRES_USER POSTGRES_DB TOOLHOST_IMAGE'.split(
+    ' ',
+  );
 
 const known = new Set([...Object.keys(variables), ...secretVariableNames.map(getFileVariableName)]);
 const assertKnown = (names: readonly string[], where: string) =>
@@ -68,7 +71,7 @@ describe('the systemd unit', () => {
   it('[ship 2] lets threads lower their priority, and sets only variables that exist', () => {
     const text = readDeployFile('systemd', 'toolhost.service');
     assert.doesNotMatch(text, /SystemCallFilter=~.*@resources/);
-    const set = findNames(text, /^Environment=(\w+)=/gm);
+    const set = findNames(text, /^Environment="?(\w+)=/gm);
     const file = findNames(readDeployFile('systemd', 'toolhost.env'), /^#?([A-Z_]+)=/gm);
     assertKnown([...set, ...file], 'the unit');
     assert.ok(set.includes('MASTER_KEY_FILE') && file.includes('OIDC_CLIENT_SECRET'));

@@ -13,7 +13,7 @@ export function foldAddressCase(address: string): string {
 export const maxAddressLength = 200;
 
 /** Matches a visible character that separates nothing in a list of addresses, in any script. */
-const addressCharacter = String.raw`[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\s,;:<>()[\]{}"\\@，、；：؛،＠﹐﹑﹔﹕﹫]`;
+const addressCharacter = String.raw`[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\s,;:<>()[\]{}"\\@\uff0c\u3001\uff1b\uff1a\u061b\u060c\uff20\ufe50\ufe51\ufe54\ufe55\ufe6b]`;
 const singleAddressPattern = new RegExp(`^${addressCharacter}+@${addressCharacter}+$`, 'u');
 
 /**

@@ -68,7 +68,8 @@ async function runStep(stage: Stage, { keyword, text }: Instruction, build: Buil
     const [name = '', value = ''] = text.split('=');
     stage.args[name] = build.buildArgs[name] ?? value;
   } else if (keyword === 'ENV') {
-    for (const [, name = '', value = ''] of text.matchAll(/(\w+)=(\S+)/g)) stage.env[name] = value;
+    for (const [, name = '', quoted, value = ''] of text.matchAll(/(\w+)=(?:"(.*?)"|(\S+))/g))
+      stage.env[name] = quoted ?? value;
   } else if (keyword === 'COPY') copy(stage, text, build.stages);
   else if (keyword === 'RUN') await runCommand(stage, text);
   else recordMetadata(stage, { keyword, text });

@@ -3,6 +3,7 @@
  * requests. Time is the CPU time of the thread, so other work on the machine affects neither the measured block nor the
  * unit.
  */
+import { setServiceFlags } from '../../../apps/server/src/process/engine-flags.ts';
 import { type Json, startToolhost } from './toolhost.ts';
 
 export type ProcessRequest =
@@ -76,6 +77,7 @@ async function handleRequest(request: ProcessRequest): Promise<ProcessReply> {
   switch (request.ask) {
     case 'start':
       toolhost = await startToolhost({ egressPorts: request.egress, env: request.env });
+      setServiceFlags();
       return { url: toolhost.url };
     case 'key':
       if (!toolhost) throw new Error('start the service before creating a key');

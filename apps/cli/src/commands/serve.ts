@@ -1,4 +1,3 @@
-import { flushCompileCache } from 'node:module';
 import { loadService, variableDescriptions } from '@toolhost/server/command-line';
 import type { Command } from 'commander';
 import { addAcceptLossOption } from '../accept-loss.ts';
@@ -14,8 +13,6 @@ export function addServe(program: Command): void {
 export async function runServe(): Promise<void> {
   const { serve } = await loadService();
   await serve();
-  // A killed process cannot save its compile cache at exit.
-  flushCompileCache();
 }
 
 function formatSettings(): string {

@@ -1,11 +1,13 @@
+import { flushCompileCache } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getNewestMigration } from '../app/open-store.ts';
 import { type Config, readConfig, type Settings } from '../config.ts';
 import { formatGreeting } from '../local/startup-message.ts';
 import { createLog, type Log } from '../log.ts';
 import { commit, version } from '../version.ts';
+import { releaseMemory, setServiceFlags } from './engine-flags.ts';
 import { exitAfter, exitDespiteThreads, stopOnDatabaseLoss, stopOnSignals } from './signals.ts';
-import { defaultRuntimeOptions, type RunningService, readText, shutdownTimeoutMs, start } from './start.ts';
+import { type RunningService, readText, shutdownTimeoutMs, startService } from './start.ts';
 
 /** Maximum time for running calls to finish after the database is lost, in ms. */
 const databaseLostGraceMs = 2000;
@@ -21,20 +23,21 @@ export async function serve(): Promise<void> {
     log.fatal({ err: error }, 'unhandled rejection; the process exits so that it can be restarted');
     process.exit(1);
   });
-  if (config.workers === 1) return serveAsOneProcess(config, log);
+  if (config.workers === 1) return serveAsOneProcess(settings, log);
   // Loaded only when there are several processes.
   const { default: cluster } = await import('node:cluster');
-  return cluster.isWorker ? serveAsWorker(config, log) : serveWithWorkers(settings, log);
+  return cluster.isWorker ? serveAsWorker(settings, log) : serveWithWorkers(settings, log);
 }
 
-async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
-  const service = await start(process.env);
+async function serveAsOneProcess(settings: Settings, log: Log): Promise<void> {
+  const { config } = settings;
+  const service = await startService(settings, log);
   exitDespiteThreads(config.logLevel, service.app);
   // Registered before the ready line, because a supervisor that waits for that line may send a signal immediately.
   stopOnSignals(log, () => stopGracefully(service, config));
   stopOnDatabaseLoss(log, service.app.databaseLost, () => service.stop(databaseLostGraceMs));
   announceReady(log, config, service.baseUrl);
-  setImmediate(releaseMemory);
+  setImmediate(settle);
 }
 
 async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
@@ -45,20 +48,21 @@ async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   stopOnDatabaseLoss(log, workers.databaseLost, stop);
   workers.failedPermanently.then(stop).finally(() => process.exit(1));
   announceReady(log, settings.config, workers.baseUrl);
-  setImmediate(releaseMemory);
+  setImmediate(settle);
 }
 
-async function serveAsWorker(config: Config, log: Log): Promise<void> {
+async function serveAsWorker(settings: Settings, log: Log): Promise<void> {
+  const { config } = settings;
   const { connectToPrimary } = await import('./worker.ts');
   const primary = connectToPrimary();
   // A terminal sends its signals to every process. Workers ignore them and wait for the primary's message.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => undefined);
   let service: RunningService | undefined;
   primary.stopRequested.then(() => exitAfter(log, async () => !service || stopGracefully(service, config)));
-  service = await start(process.env, defaultRuntimeOptions, primary);
+  service = await startService(settings, log, { primary });
   exitDespiteThreads(config.logLevel, service.app);
   primary.reportReady();
-  setImmediate(releaseMemory);
+  setImmediate(settle);
 }
 
 /** Logs one line that identifies the running service, for later analysis. */
@@ -81,9 +85,12 @@ async function stopGracefully(service: RunningService, { drainDelayMs }: Config)
 }
 
 /**
- * Collects all garbage of this thread, which V8 would otherwise retain until there is load. `bin/toolhost` exposes
- * `gc`.
+ * Does what would delay the ready line: saves the compile cache, which a killed process cannot save at exit, sets the
+ * flags, and releases the memory that the start used. The flags come after the compile cache, because V8 only accepts
+ * code that was compiled with the same flags.
  */
-function releaseMemory(): void {
-  globalThis.gc?.({ type: 'major', flavor: 'last-resort' });
+function settle(): void {
+  flushCompileCache();
+  setServiceFlags();
+  releaseMemory();
 }

@@ -9,13 +9,13 @@ import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { divideProcessMemory } from '../app/process-memory.ts';
 import type { RuntimeOptions } from '../app/runtime-options.ts';
 import { processClocks } from '../app/runtime-options.ts';
-import { type Config, readConfig } from '../config.ts';
+import { type Config, readConfig, type Settings } from '../config.ts';
 import { closeSilentConnections, extendTimeoutsByPauses, limitConnections } from '../edge/client-connections.ts';
 import { createServer } from '../http/node-http.ts';
 import { BodyRequest } from '../http/read-body.ts';
 import { provideExampleServer } from '../local/example.ts';
 import { type SharedServices, startSharedServices } from '../local/start-shared.ts';
-import { createLog } from '../log.ts';
+import { createLog, type Log } from '../log.ts';
 import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';
 
@@ -80,18 +80,19 @@ export const defaultRuntimeOptions: RuntimeOptions = {
   createLoopLag,
 };
 
-/**
- * Starts the service, or one of its workers, and resolves when it can serve.
- * @throws ConfigError, AppError conflict
- */
-export async function start(
-  env: NodeJS.ProcessEnv,
-  runtime: RuntimeOptions = defaultRuntimeOptions,
-  primary?: PrimaryProcess,
-): Promise<RunningService> {
+/** Starts the service with an environment, and resolves when it can serve. @throws ConfigError, AppError conflict */
+export async function start(env: NodeJS.ProcessEnv, runtime?: RuntimeOptions): Promise<RunningService> {
   const settings = readConfig(env, readText);
+  return startService(settings, createLog(settings.config.logLevel), { runtime });
+}
+
+/** Starts the service, or one of its workers, and resolves when it can serve. @throws AppError conflict */
+export async function startService(
+  settings: Settings,
+  log: Log,
+  { runtime = defaultRuntimeOptions, primary }: { runtime?: RuntimeOptions | undefined; primary?: PrimaryProcess } = {},
+): Promise<RunningService> {
   const { config, secrets } = settings;
-  const log = createLog(config.logLevel);
   let app: App | undefined;
   const server = createServer({
     IncomingMessage: BodyRequest,

@@ -65,7 +65,7 @@ type Thread = {
 };
 
 /** Maximum MB of a thread's young generation. */
-const maxYoungGenerationSizeMb = 32;
+const maxYoungGenerationSizeMb = 12;
 const megabyte = 1024 * 1024;
 /** Time that a canceled job may still run, in ms. Terminating a thread costs more than finishing a little work. */
 const graceMs = 100;

@@ -25,8 +25,6 @@ import {
 } from '@toolhost/tool-config/built-in-tools';
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
 import { getAnnotations, type Tool } from '@toolhost/tool-config/tool';
-import { searchTools } from '@toolhost/tool-search/search-tools';
-import type { ToolIndex } from '@toolhost/tool-search/tool-index';
 import { formatOmittedArguments } from '../arguments/omitted-arguments.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolDeps, callTool } from '../call/call-tool.ts';
@@ -128,7 +126,7 @@ async function createSearchResult(catalog: ToolCatalog, args: Arguments): Promis
       searchedTag === undefined ? formatOverview(catalog) : formatTagPage(catalog, searchedTag, offset),
       false,
     );
-  return toTextResult(formatSearchPage(catalog, await catalog.getIndex(), { query, tag: searchedTag, offset }), false);
+  return toTextResult(await formatSearchPage(catalog, { query, tag: searchedTag, offset }), false);
 }
 
 /** Returns a tag as the tools spell it, regardless of case. */
@@ -172,9 +170,12 @@ function formatTagPage({ tools }: ToolCatalog, tag: string, offset: number): str
 
 type SearchQuery = { query: string; tag: string | undefined; offset: number };
 
-function formatSearchPage({ tools }: ToolCatalog, index: ToolIndex, { query, tag, offset }: SearchQuery): string {
+async function formatSearchPage(catalog: ToolCatalog, { query, tag, offset }: SearchQuery): Promise<string> {
+  const { tools } = catalog;
+  // Loaded at the first search.
+  const { searchTools } = await import('@toolhost/tool-search/search-tools');
   const hasTag = (position: number) => tag === undefined || tools[position]?.tags?.includes(tag) === true;
-  const { total, best: bestPositions } = searchTools(index, query, offset + maxResults, hasTag);
+  const { total, best: bestPositions } = searchTools(await catalog.getIndex(), query, offset + maxResults, hasTag);
   const tagText = tag === undefined ? '' : ` among those with the tag ${JSON.stringify(tag)}`;
   if (total === 0)
     return `No tool matches ${JSON.stringify(query)}${tagText}. Use other words, such as the name of the resource and a verb like list, get, create, update, or delete.`;

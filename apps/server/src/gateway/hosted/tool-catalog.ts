@@ -9,7 +9,7 @@ import {
   type ToolListSource,
   toToolDefinition,
 } from '@toolhost/tool-config/tool';
-import { buildIndex, type SearchedTool, type ToolIndex } from '@toolhost/tool-search/tool-index';
+import type { SearchedTool, ToolIndex } from '@toolhost/tool-search/tool-index';
 
 /** The tools of a server in search mode. */
 export type ToolCatalog = {
@@ -38,10 +38,16 @@ export function createCatalog(config: ToolListSource): ToolCatalog {
     tags: countTags(tools),
     isListed: (name) => listedNames.has(name),
     getIndex() {
-      indexPromise ??= runInChunks(buildIndex(tools.length, (position) => toSearchedTool(tools[position] as Tool)));
+      indexPromise ??= createIndex(tools);
       return indexPromise;
     },
   };
+}
+
+async function createIndex(tools: readonly Tool[]): Promise<ToolIndex> {
+  // Loaded at the first search.
+  const { buildIndex } = await import('@toolhost/tool-search/tool-index');
+  return runInChunks(buildIndex(tools.length, (position) => toSearchedTool(tools[position] as Tool)));
 }
 
 /** Returns the searchable fields of a tool. Constants are omitted, because callers do not pass them. */

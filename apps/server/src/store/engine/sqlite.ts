@@ -220,6 +220,9 @@ class ThreadDriver implements Driver {
 
 const writeCalls: WriteCalls = 'call write_calls';
 
+/** Maximum MB of a thread's young generation. Statements leave no objects, so a larger one would only take memory. */
+const maxYoungGenerationSizeMb = 6;
+
 type PendingRequest = { resolve: (response: ThreadResponse) => void; reject: (error: unknown) => void };
 
 /** Connection to the thread, which replies in order, so a reply belongs to the oldest pending request. */
@@ -237,6 +240,7 @@ class SqliteThread implements DatabaseConnection {
       workerData: data,
       // Flags such as --input-type apply only to the main program.
       execArgv: [],
+      resourceLimits: { maxYoungGenerationSizeMb },
     });
     this.#worker.on('message', (response: ThreadResponse) => {
       this.#pending.shift()?.resolve(response);
