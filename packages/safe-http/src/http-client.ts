@@ -1,3 +1,4 @@
+import { requestContainsCredential } from '@toolhost/credentials/own-credentials';
 import { OutboundError } from '@toolhost/errors/errors';
 import type { BlockedClass } from './address.ts';
 import { Connections, type CreateCache } from './connections.ts';
@@ -10,20 +11,6 @@ import type { GetResolver } from './lookups.ts';
 import { Transfer, type TransferDeps } from './transfer.ts';
 
 export type { Exchange, UpstreamResponse } from './exchange.ts';
-
-/** Only client for upstreams: guarded addresses, no redirects, one deadline, one byte limit, and reused connections. */
-export type HttpClient = {
-  /** Sends a request. Fails only by rejecting. @throws OutboundError */
-  send(exchange: Exchange, onEnd?: OnEnd): Promise<UpstreamResponse>;
-  /** Returns the number of connection pools in use. */
-  getPoolCount(): number;
-  /**
-   * Returns totals of all pools: open connections, requests on them, requests that wait for one, and connections that
-   * were closed because of unsolicited bytes or a response that is not HTTP/1.
-   */
-  getLoad(): { connections: number; running: number; waiting: number; unsolicited: number; malformed: number };
-  close(): Promise<void>;
-};
 
 /**
  * Receives the status of a response, or the reason why there is none, before the sender does. A function costs less than
@@ -40,12 +27,6 @@ export type OutboundOptions = {
   createCache: CreateCache;
   /** Returns the tenant that the connections of a workspace are counted for. */
   getTenant: (workspaceId: string) => string;
-  /**
-   * Returns true if a request must not be sent because it contains a credential of this service, regardless of its
-   * source. Every finished request is checked here, which covers everything that the rules for arguments or
-   * configurations miss.
-   */
-  containsOwnCredential: (exchange: Exchange) => boolean | Promise<boolean>;
   /** Name of the header that marks every request, so that a request that loops back to this service is rejected. */
   hopHeader: string;
   /** Monotonic ms. Determines how long connections are kept. */
@@ -65,30 +46,60 @@ export type OutboundOptions = {
   maxConnections?: number;
 };
 
-export function createHttpClient(options: OutboundOptions): HttpClient {
-  const connections = new Connections(options);
-  const { decodeOnThread, memory } = options;
-  const deps: TransferDeps = { connections, deadlines: new Deadlines(), decodeOnThread, memory };
-  async function sendAfterSearch(exchange: Exchange, isWithheld: true | Promise<boolean>, onEnd?: OnEnd) {
+/** Only client for upstreams: guarded addresses, no redirects, one deadline, one byte limit, and reused connections. */
+export class HttpClient {
+  readonly #connections: Connections;
+  readonly #deps: TransferDeps;
+
+  constructor(options: OutboundOptions) {
+    const { decodeOnThread, memory } = options;
+    this.#connections = new Connections(options);
+    this.#deps = { connections: this.#connections, deadlines: new Deadlines(), decodeOnThread, memory };
+  }
+
+  /**
+   * Sends a request. Every finished request is searched for credentials of this service, whatever their source, which
+   * covers everything that the rules for arguments or configurations miss. Fails only by rejecting. @throws OutboundError
+   */
+  send(exchange: Exchange, onEnd?: OnEnd): Promise<UpstreamResponse> {
+    const isWithheld = requestContainsCredential(exchange);
+    if (isWithheld !== false) return this.#sendAfterSearch(exchange, isWithheld, onEnd);
+    return new Promise((resolve, reject) =>
+      this.#connections.start(new Transfer(exchange, this.#deps, resolve, reject, onEnd)),
+    );
+  }
+
+  async #sendAfterSearch(
+    exchange: Exchange,
+    isWithheld: true | Promise<boolean>,
+    onEnd?: OnEnd,
+  ): Promise<UpstreamResponse> {
     if (await isWithheld) {
       const error = new OutboundError('own_credential', ownCredentialMessage);
       onEnd?.(error);
       throw error;
     }
-    return new Promise<UpstreamResponse>((resolve, reject) =>
-      connections.start(new Transfer(exchange, deps, resolve, reject, onEnd)),
+    return new Promise((resolve, reject) =>
+      this.#connections.start(new Transfer(exchange, this.#deps, resolve, reject, onEnd)),
     );
   }
-  return {
-    send(exchange, onEnd) {
-      const isWithheld = options.containsOwnCredential(exchange);
-      if (isWithheld !== false) return sendAfterSearch(exchange, isWithheld, onEnd);
-      return new Promise((resolve, reject) => connections.start(new Transfer(exchange, deps, resolve, reject, onEnd)));
-    },
-    getPoolCount: () => connections.load.pools,
-    getLoad: () => connections.load,
-    close: () => connections.close(),
-  };
+
+  /** Returns the number of connection pools in use. */
+  getPoolCount(): number {
+    return this.#connections.load.pools;
+  }
+
+  /**
+   * Returns totals of all pools: open connections, requests on them, requests that wait for one, and connections that
+   * were closed because of unsolicited bytes or a response that is not HTTP/1.
+   */
+  getLoad(): { connections: number; running: number; waiting: number; unsolicited: number; malformed: number } {
+    return this.#connections.load;
+  }
+
+  close(): Promise<void> {
+    return this.#connections.close();
+  }
 }
 
 const ownCredentialMessage =

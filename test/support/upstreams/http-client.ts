@@ -4,16 +4,15 @@ import { OutboundError } from '@toolhost/errors/errors';
 import { createFairCache } from '@toolhost/limits/fair-cache';
 import { parseEgressAllow } from '@toolhost/safe-http/egress';
 import type { Exchange } from '@toolhost/safe-http/exchange';
-import { createHttpClient, type HttpClient } from '@toolhost/safe-http/http-client';
+import { HttpClient } from '@toolhost/safe-http/http-client';
 import { hopHeader } from '@toolhost/tool-config/http/headers';
 import { decodeOnThread } from '../decode-inline.ts';
 
-type ClientOptions = Partial<Parameters<typeof createHttpClient>[0]>;
+type ClientOptions = Partial<ConstructorParameters<typeof HttpClient>[0]>;
 
 /** Creates the HTTP client of the service. It may call `allow`, a list in the form of EGRESS_ALLOW. */
 export const createTestClient = (allow: string, options: ClientOptions = {}): HttpClient =>
-  createHttpClient({
-    containsOwnCredential: () => false,
+  new HttpClient({
     decodeOnThread,
     createCache: createFairCache,
     getTenant: getTenantId,

@@ -3,7 +3,7 @@ import { getClientNetwork } from '../edge/client-address.ts';
 import { createUnreadResponses } from '../edge/unread-responses.ts';
 import { createUnverifiedCallers } from '../edge/unverified-callers.ts';
 import { QuotaCounter } from '../gateway/limits/call-quotas.ts';
-import { createCircuits } from '../gateway/limits/circuit-breakers.ts';
+import { CircuitBreakers } from '../gateway/limits/circuit-breakers.ts';
 import { Limits } from '../gateway/limits/limits.ts';
 import { settleQuotas, takeFromQuotas } from '../store/workspaces.ts';
 import type { Foundation } from './foundation.ts';
@@ -35,15 +35,14 @@ export function createCallLimiters(foundation: Foundation) {
     processes: membership,
     quotas,
   });
-  const circuits = createCircuits(clock);
+  const circuits = new CircuitBreakers(clock);
   return {
     limits,
     circuits,
-    http: circuits.wrap(foundation.http),
     currentUsage: {
       getServerUsage: (id: string) => limits.getServerUsage(id),
       getWorkspaceUsage: (id: string) => limits.getWorkspaceUsage(id),
-      getCircuit: circuits.getState,
+      getCircuit: (workspaceId: string, origin: string) => circuits.getState(workspaceId, origin),
     },
     addresses: createAddressLimiters(foundation),
     /** Work during startup is not overload, so measuring starts after it. */

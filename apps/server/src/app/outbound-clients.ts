@@ -1,8 +1,7 @@
 import { getTenantId } from '@toolhost/credentials/ids';
-import { requestContainsCredential } from '@toolhost/credentials/own-credentials';
 import { createFairCache } from '@toolhost/limits/fair-cache';
 import { setRunningTimeout } from '@toolhost/limits/running-time';
-import { createHttpClient } from '@toolhost/safe-http/http-client';
+import { HttpClient } from '@toolhost/safe-http/http-client';
 import { createLookups } from '@toolhost/safe-http/lookups';
 import { hopHeader } from '@toolhost/tool-config/http/headers';
 import { createDecodeOnThread } from './adapters/threads.ts';
@@ -29,7 +28,6 @@ export function createOutboundClients({ config, secrets, runtime, log, observabi
     memory,
     createCache: createFairCache,
     getTenant: getTenantId,
-    containsOwnCredential: requestContainsCredential,
     hopHeader,
     onBlocked: observability.onBlocked,
     onUnsolicited,
@@ -37,12 +35,12 @@ export function createOutboundClients({ config, secrets, runtime, log, observabi
     proxy: secrets.egressProxy,
   };
   return {
-    http: createHttpClient({
+    http: new HttpClient({
       ...options,
       getResolver: (id) => getTenantResolver(getTenantId(id)),
       allow: config.egressAllow,
     }),
-    documents: createHttpClient({
+    documents: new HttpClient({
       ...options,
       getResolver: getUnverifiedResolver,
       allow: runtime.extraPublicAddresses,

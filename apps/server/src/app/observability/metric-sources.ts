@@ -55,7 +55,7 @@ function createResultSources({ gateway }: MetricInputs): Source[] {
 
 function createOutboundSources({ foundation: { http } }: MetricInputs): Source[] {
   return [
-    createGauge('toolhost_outbound_pools', 'Connection pools to upstreams and providers.', http.getPoolCount),
+    createGauge('toolhost_outbound_pools', 'Connection pools to upstreams and providers.', () => http.getPoolCount()),
     createGauge(
       'toolhost_outbound_connections',
       'Open connections to upstreams and providers.',

@@ -79,7 +79,7 @@ export async function callTool(
     const request = requestOrPromise instanceof Promise ? await requestOrPromise : requestOrPromise;
     call.host = tool.request.url.host;
     call.sentClock = performance.now();
-    let response = await send(call, request, deps.http);
+    let response = await send(call, request, deps);
     if (response.status === 401) response = await retryWithRenewedToken(call, response, call.args as Arguments, deps);
     else caller.login?.onAccepted?.();
     call.upstreamMs = performance.now() - call.sentClock;

@@ -2,11 +2,10 @@ import { Redactor, redact } from '@toolhost/credentials/redactor';
 import { OutboundError, ToolFailure } from '@toolhost/errors/errors';
 import { getRunningTimeMs, getStoppedMs } from '@toolhost/limits/running-time';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
-import type { HttpClient } from '@toolhost/safe-http/http-client';
 import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import { decodeHeaderText, formatRedirectTarget } from '../response/response-head.ts';
 import type { Call, CallRequest } from './call.ts';
-import { type RedirectHop, send } from './send-request.ts';
+import { type RedirectHop, type SendDeps, send } from './send-request.ts';
 
 export const maxRedirects = 3;
 /** Statuses that redirect the same request to another URL (RFC 9110, 15.4). */
@@ -14,8 +13,7 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 /** Headers that may also be sent to another origin. */
 const safeHeaders = new Set(['accept', 'user-agent']);
 
-export type RedirectDeps = {
-  http: HttpClient;
+export type RedirectDeps = SendDeps & {
   /** Returns the reason why this deployment may not call a URL, or undefined if it may. */
   urlProblem: (url: URL) => string | undefined;
 };
@@ -49,7 +47,7 @@ async function followToEnd(
   call: Call,
   firstResponse: UpstreamResponse,
   deadline: number,
-  { http, urlProblem }: RedirectDeps,
+  deps: RedirectDeps,
 ): Promise<UpstreamResponse> {
   const { request, credentialHash } = call.request as CallRequest;
   const chain = new RedirectChain(call, new URL(request.origin + request.path));
@@ -57,7 +55,7 @@ async function followToEnd(
     throw chain.createRefusal(firstResponse, 'redirect', 'the request has a body, which is sent only once');
   let response = firstResponse;
   while (redirectStatuses.has(response.status)) {
-    const target = chain.next(response, urlProblem);
+    const target = chain.next(response, deps.urlProblem);
     const { isOnToolOrigin } = chain;
     const headers = isOnToolOrigin ? request.headers : getSafeHeaders(request.headers, call);
     const redirectRequest = {
@@ -68,7 +66,7 @@ async function followToEnd(
       body: undefined,
     };
     const callRequest = { request: redirectRequest, credentialHash: isOnToolOrigin ? credentialHash : undefined };
-    response = await sendRedirected(call, callRequest, http, {
+    response = await sendRedirected(call, callRequest, deps, {
       isCrossOrigin: !isOnToolOrigin,
       timeoutMs: deadline - getRunningTimeMs(),
     });
@@ -148,12 +146,12 @@ function getSafeHeaders(headers: readonly string[], { sensitive }: Call): string
 async function sendRedirected(
   call: Call,
   callRequest: Parameters<typeof send>[1],
-  http: HttpClient,
+  deps: SendDeps,
   hop: RedirectHop,
 ): Promise<UpstreamResponse> {
   try {
     if (hop.timeoutMs < 1) throw new OutboundError('timeout', '');
-    return await send(call, callRequest, http, hop);
+    return await send(call, callRequest, deps, hop);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     const { reason, message } = error;

@@ -12,6 +12,7 @@ import { buildRequest } from '@toolhost/tool-config/request/build-request';
 import type { FormPart, UpstreamRequest } from '@toolhost/tool-config/request/upstream-request';
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
 import type { RequestSpan } from '../../call-observation.ts';
+import type { CircuitBreakers } from '../limits/circuit-breakers.ts';
 import type { Call, CallRequest } from './call.ts';
 import {
   countRendered,
@@ -97,7 +98,8 @@ export async function recheckAccess({ authorization }: ToolCall, server: Pick<Mc
   );
 }
 
-export type SendDeps = { http: HttpClient; clientTokens: ClientTokens };
+/** Client and circuit breakers of requests to upstreams. */
+export type SendDeps = { http: HttpClient; circuits: CircuitBreakers };
 
 /**
  * Renews the token of the login or of the service after a 401, and sends the request once more if the tool's hints
@@ -111,7 +113,7 @@ export async function retryWithRenewedToken(
   call: Call,
   refusedResponse: UpstreamResponse,
   args: Arguments,
-  deps: SendDeps,
+  deps: SendDeps & { clientTokens: ClientTokens },
 ): Promise<UpstreamResponse> {
   const { login } = call.caller;
   const isNewToken = login?.onAccepted !== undefined;
@@ -130,7 +132,7 @@ export async function retryWithRenewedToken(
   }
   call.serviceTokens = serviceTokens ?? call.serviceTokens;
   if (call.toolCall.authorization.isStale()) await recheckAccess(call.toolCall, call.server);
-  const response = await send(call, createRequest(call, args, renewed), deps.http);
+  const response = await send(call, createRequest(call, args, renewed), deps);
   if (response.status === 401 && renewed !== undefined) await login?.discardToken(renewed);
   return response;
 }
@@ -145,7 +147,7 @@ type RequestContent = { body: string | Buffer | undefined; headers: string[] };
 export function send(
   call: Call,
   { request, credentialHash }: Pick<CallRequest, 'request'> & { credentialHash: string | undefined },
-  client: HttpClient,
+  { http, circuits }: SendDeps,
   hop?: RedirectHop,
 ): Promise<UpstreamResponse> {
   const { server, tool, toolCall, caller } = call;
@@ -159,7 +161,7 @@ export function send(
   const signed = call.signing && !isCrossOrigin ? signContent(call, call.signing, request, content) : undefined;
   const { body, headers } = signed ?? content;
   const traceparent = isCrossOrigin ? undefined : (span?.traceparent ?? toolCall.traceparent);
-  const responsePromise = client.send({
+  const responsePromise = circuits.send(http, {
     workspaceId: server.workspaceId,
     origin: request.origin,
     credentialHash,

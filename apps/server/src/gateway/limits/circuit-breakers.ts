@@ -1,28 +1,8 @@
 import { OutboundError, type OutboundReason } from '@toolhost/errors/errors';
 import type { CircuitState } from '@toolhost/limits/call-limits';
 import { createFairCache } from '@toolhost/limits/fair-cache';
-import type { Exchange } from '@toolhost/safe-http/exchange';
+import type { Exchange, UpstreamResponse } from '@toolhost/safe-http/exchange';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
-
-/**
- * Protects a failing upstream, and spares its callers the wait. If most calls of a workspace to an origin fail, further
- * calls fail immediately, until a single probe call succeeds. Each network of unverified callers has a separate
- * circuit, so that made-up tokens cannot open the circuit of other callers.
- */
-export type Circuits = {
-  /**
-   * Wraps an HTTP client. It sends nothing while a circuit is open.
-   * @throws OutboundError circuit_open, and errors of `http`
-   */
-  wrap(http: HttpClient): HttpClient;
-  /**
-   * Returns the state for verified callers. If none of them call, returns that of the network of unverified callers
-   * with the most calls.
-   */
-  getState(workspaceId: string, origin: string): CircuitState;
-  /** Returns the number of circuits that are not closed, for metrics. */
-  snapshot(): { open: number; halfOpen: number };
-};
 
 /**
  * Recent calls of one workspace to one origin, either of one network of unverified callers or of all other callers, and
@@ -76,28 +56,47 @@ const verdicts: Record<OutboundReason, Verdict> = {
   cancelled: 'unrelated',
 };
 
-/** Creates the circuits. `clock` returns monotonic ms. */
-export function createCircuits(clock: () => number): Circuits {
-  const circuits = createFairCache<Circuit>({
+/**
+ * Protects a failing upstream, and spares its callers the wait. If most calls of a workspace to an origin fail, further
+ * calls fail immediately, until a single probe call succeeds. Each network of unverified callers has a separate
+ * circuit, so that made-up tokens cannot open the circuit of other callers.
+ */
+export class CircuitBreakers {
+  readonly #clock: () => number;
+  readonly #circuits = createFairCache<Circuit>({
     max: maxCircuits,
     getOwner: ({ workspaceId }) => workspaceId,
     getIds: ({ workspaceId, origin }) => [`${workspaceId} ${origin}`],
   });
 
-  function getCircuit({ workspaceId, origin, unverifiedCaller: unverifiedNetwork = '' }: Exchange): Circuit {
+  /** `clock` returns monotonic ms. */
+  constructor(clock: () => number) {
+    this.#clock = clock;
+  }
+
+  /** Sends a request, unless its circuit is open. @throws OutboundError circuit_open, and errors of `http`, by rejecting */
+  send(http: HttpClient, exchange: Exchange): Promise<UpstreamResponse> {
+    const circuit = this.#getCircuit(exchange);
+    const isProbe = circuit.openUntil !== 0;
+    const refusal = isProbe ? this.#startProbe(circuit) : undefined;
+    if (refusal) return Promise.reject(refusal);
+    return http.send(exchange, (outcome) => recordOutcome(circuit, isProbe, outcome, this.#clock()));
+  }
+
+  #getCircuit({ workspaceId, origin, unverifiedCaller: unverifiedNetwork = '' }: Exchange): Circuit {
     const key = `${workspaceId} ${origin} ${unverifiedNetwork}`;
-    const existing = circuits.get(key);
+    const existing = this.#circuits.get(key);
     if (existing) return existing;
     const calls = createRecentCount(circuitWindowMs, windowSlots);
     const failures = createRecentCount(circuitWindowMs, windowSlots);
     const circuit = { workspaceId, origin, calls, failures, openUntil: 0, isProbing: false };
-    circuits.set(key, circuit);
+    this.#circuits.set(key, circuit);
     return circuit;
   }
 
   /** Lets one call through an open circuit after the waiting time. This probe decides if the circuit closes. */
-  function startProbe(circuit: Circuit): OutboundError | undefined {
-    const remainingMs = circuit.openUntil - clock();
+  #startProbe(circuit: Circuit): OutboundError | undefined {
+    const remainingMs = circuit.openUntil - this.#clock();
     if (remainingMs <= 0 && !circuit.isProbing) {
       circuit.isProbing = true;
       return undefined;
@@ -105,36 +104,30 @@ export function createCircuits(clock: () => number): Circuits {
     return new OutboundError('circuit_open', formatRefusal(circuit.isProbing ? undefined : remainingMs));
   }
 
-  return {
-    wrap: (http) => ({
-      ...http,
-      send(exchange) {
-        const circuit = getCircuit(exchange);
-        const isProbe = circuit.openUntil !== 0;
-        const refusal = isProbe ? startProbe(circuit) : undefined;
-        if (refusal) return Promise.reject(refusal);
-        return http.send(exchange, (outcome) => recordOutcome(circuit, isProbe, outcome, clock()));
-      },
-    }),
-    getState(workspaceId, origin) {
-      const now = clock();
-      const verifiedCircuit = circuits.peek(`${workspaceId} ${origin} `);
-      if (verifiedCircuit) return toCircuitState(verifiedCircuit, now);
-      const networkStates = [...circuits.getKeys(`${workspaceId} ${origin}`)].map((key) =>
-        toCircuitState(circuits.peek(key), now),
-      );
-      return networkStates.toSorted((a, b) => b.calls - a.calls)[0] ?? toCircuitState(undefined, now);
-    },
-    snapshot() {
-      const now = clock();
-      const counts = { open: 0, halfOpen: 0 };
-      for (const key of circuits.keys()) {
-        const openUntil = circuits.peek(key)?.openUntil ?? 0;
-        if (openUntil !== 0) counts[openUntil > now ? 'open' : 'halfOpen']++;
-      }
-      return counts;
-    },
-  };
+  /**
+   * Returns the state for verified callers. If none of them call, returns that of the network of unverified callers
+   * with the most calls.
+   */
+  getState(workspaceId: string, origin: string): CircuitState {
+    const now = this.#clock();
+    const verifiedCircuit = this.#circuits.peek(`${workspaceId} ${origin} `);
+    if (verifiedCircuit) return toCircuitState(verifiedCircuit, now);
+    const networkStates = [...this.#circuits.getKeys(`${workspaceId} ${origin}`)].map((key) =>
+      toCircuitState(this.#circuits.peek(key), now),
+    );
+    return networkStates.toSorted((a, b) => b.calls - a.calls)[0] ?? toCircuitState(undefined, now);
+  }
+
+  /** Returns the number of circuits that are not closed, for metrics. */
+  snapshot(): { open: number; halfOpen: number } {
+    const now = this.#clock();
+    const counts = { open: 0, halfOpen: 0 };
+    for (const key of this.#circuits.keys()) {
+      const openUntil = this.#circuits.peek(key)?.openUntil ?? 0;
+      if (openUntil !== 0) counts[openUntil > now ? 'open' : 'halfOpen']++;
+    }
+    return counts;
+  }
 }
 
 /** Records the status of a response, or the reason why there was none. */
