@@ -28,7 +28,7 @@ export function startCallRecords(
   );
   const callLog = createCallLog({
     db,
-    writeBatches: calls.writeBatches,
+    calls,
     keyring,
     uses: credentialUses,
     onError: outageLog.onError,

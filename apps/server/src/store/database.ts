@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { getErrorMessage } from '@toolhost/errors/errors';
 import { CompiledQuery, type Dialect, Kysely, sql } from 'kysely';
-import { type CallWriter, createCallWriter } from './calls/call-writer.ts';
+import { type CallWriter, createCallWriter, toValuesText } from './calls/call-writer.ts';
 import type { Engine } from './db.ts';
 import { type DatabaseErrorKind, databaseErrorKinds, toOpenError } from './engine/database-errors.ts';
 import { createMark, removeMark } from './engine/log-mark.ts';
@@ -228,14 +228,14 @@ async function openPostgresDatabase(
 /** Creates a writer of call records that runs in the thread, so that it takes no time from calls. */
 function createThreadedCallWriter(db: Kysely<Tables>): CallWriter {
   const statement: WriteCalls = 'call write_calls';
-  return createCallWriter(async (batches) => {
+  return createCallWriter(toValuesText, async (batches) => {
     // No client waits for records. The connection is taken after the wait, because calls wait for other statements on
     // it.
     await whenIdle();
     await db.executeQuery(
       CompiledQuery.raw(
         statement,
-        batches.map(({ values }) => values),
+        batches.map(({ content }) => content),
       ),
     );
   });

@@ -7,7 +7,6 @@ import {
   countColumns,
   countedColumns,
   formatAddUsage,
-  type RecordBatch,
   type RecordValue,
   recordColumns,
   toCallCounts,
@@ -27,7 +26,7 @@ export type ThreadData = { file: SqliteFile; access: ThreadAccess };
  */
 export type ThreadRequest = { sql: string; parameters: string | readonly unknown[] };
 
-/** Replaces a statement: writes call records in one transaction. The parameters are the `values` of batches. */
+/** Replaces a statement: writes call records in one transaction. The parameters are texts of `toValuesText`. */
 export type WriteCalls = 'call write_calls';
 
 export type ThreadResponse =
@@ -74,7 +73,7 @@ const writeCalls: WriteCalls = 'call write_calls';
 type RecordValues = readonly RecordValue[];
 
 /** Writes and counts call records. Returns the number of stored calls. */
-function writeRecords(texts: readonly RecordBatch['values'][]): number {
+function writeRecords(texts: readonly string[]): number {
   const values = texts.map((text) => JSON.parse(text) as RecordValues);
   run('begin');
   try {

@@ -27,9 +27,12 @@ for (const engine of engines)
       createCallLog({
         uses,
         db: database.records,
-        writeBatches(batches) {
-          transactions.push(pluck(batches, 'count'));
-          return database.calls.writeBatches(batches);
+        calls: {
+          ...database.calls,
+          writeBatches(batches) {
+            transactions.push(pluck(batches, 'count'));
+            return database.calls.writeBatches(batches);
+          },
         },
         keyring: createKeyring([Buffer.alloc(32, 7)]),
         onError: (error) => failures.push(error),

@@ -5,8 +5,7 @@ import {
   type CallRecord,
   type CallWriter,
   type RecordBatch,
-  readRecordBatches,
-  toRecordBatches,
+  readRecordBatch,
   transactionRecords,
 } from '../../store/calls/call-writer.ts';
 import { type CaptureRow, insertCaptures } from '../../store/calls/captures.ts';
@@ -54,7 +53,7 @@ const maxCaptureBatch = { rows: 50, characters: 1024 * 1024 };
 
 export type CallLogOptions = {
   db: Db;
-  writeBatches: CallWriter['writeBatches'];
+  calls: CallWriter;
   keyring: Keyring;
   /** Written together with the records. */
   uses: CredentialUses;
@@ -66,7 +65,7 @@ export type CallLogOptions = {
 export function createCallLog(options: CallLogOptions): CallLog {
   /** The newest records, fewer than a batch. */
   let open: CallRow[] = [];
-  const queue = createRecordQueue(options.onDropped);
+  const queue = createRecordQueue(options);
   const captures = createCaptureQueue(options);
   const shouldStore = createRefusalSampler();
 
@@ -83,7 +82,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
       if (batches.length === 0) break;
       remaining -= countRecords(batches);
       try {
-        await options.writeBatches(batches);
+        await options.calls.writeBatches(batches);
       } catch (error) {
         queue.putBack(batches);
         throw error;
@@ -95,7 +94,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
   }
 
   function closeBatch(): void {
-    queue.add(toRecordBatches(open));
+    queue.add(open);
     open = [];
   }
 
@@ -135,16 +134,16 @@ export function createCallLog(options: CallLogOptions): CallLog {
 const countRecords = (batches: readonly RecordBatch[]): number => batches.reduce((sum, { count }) => sum + count, 0);
 
 /** Batches that wait to be written, the oldest first. */
-function createRecordQueue(onDropped: CallLogOptions['onDropped']) {
+function createRecordQueue({ calls, onDropped }: Pick<CallLogOptions, 'calls' | 'onDropped'>) {
   let waiting: RecordBatch[] = [];
   return {
     count: () => countRecords(waiting),
-    add(batches: readonly RecordBatch[]): void {
-      waiting.push(...batches);
-      const records = countRecords(waiting);
-      if (records <= maxWaitingRecords) return;
-      waiting = dropFromLargestTenants(waiting);
-      onDropped(records - countRecords(waiting));
+    add(records: readonly CallRecord[]): void {
+      waiting.push(...calls.toBatches(records));
+      const count = countRecords(waiting);
+      if (count <= maxWaitingRecords) return;
+      waiting = dropFromLargestTenants(waiting, calls);
+      onDropped(count - countRecords(waiting));
     },
     /** Removes and returns the oldest batches, for one transaction. */
     takeTransaction(): RecordBatch[] {
@@ -159,7 +158,7 @@ function createRecordQueue(onDropped: CallLogOptions['onDropped']) {
       waiting = [...batches, ...waiting];
     },
     /** Removes and returns all records. */
-    takeRecords: () => readRecordBatches(waiting.splice(0)),
+    takeRecords: () => waiting.splice(0).flatMap(readRecordBatch),
   };
 }
 
@@ -167,7 +166,7 @@ function createRecordQueue(onDropped: CallLogOptions['onDropped']) {
  * Returns batches without up to `droppedRecords` records: the oldest ones of the tenant with the most, then those of
  * the tenant with the next most, and so on. A tenant that adds ever more records therefore evicts only its own.
  */
-function dropFromLargestTenants(batches: readonly RecordBatch[]): RecordBatch[] {
+function dropFromLargestTenants(batches: readonly RecordBatch[], { toBatches }: CallWriter): RecordBatch[] {
   const counts = new Map<string, number>();
   for (const { workspaces } of batches)
     for (const [workspaceId, count] of workspaces)
@@ -181,13 +180,13 @@ function dropFromLargestTenants(batches: readonly RecordBatch[]): RecordBatch[] 
   const shouldDrop = (workspaceId: string) => (drops.get(getTenantId(workspaceId)) ?? 0) > 0;
   return batches.flatMap((batch) => {
     if (![...batch.workspaces.keys()].some(shouldDrop)) return batch;
-    const retained = readRecordBatches([batch]).filter(({ workspace_id }) => {
+    const retained = readRecordBatch(batch).filter(({ workspace_id }) => {
       if (!shouldDrop(workspace_id)) return true;
       const tenantId = getTenantId(workspace_id);
       drops.set(tenantId, (drops.get(tenantId) ?? 0) - 1);
       return false;
     });
-    return toRecordBatches(retained);
+    return toBatches(retained);
   });
 }
 

@@ -49,13 +49,10 @@ function listColumns(): (keyof CallRecord)[] {
 
 export type RecordValue = string | number | null;
 
-/**
- * Consecutive records as one text: a JSON array of their values, each record in the order of the columns. A text is
- * half as long as with column names, and cheap for the garbage collector, to which a record of 19 values that waits to
- * be written is not.
- */
+/** Consecutive records, which wait to be written together. */
 export type RecordBatch = {
-  readonly values: string;
+  /** The records, or their values as `toValuesText` formats them. */
+  readonly content: string | readonly CallRecord[];
   readonly count: number;
   /** Number of records of each workspace. */
   readonly workspaces: ReadonlyMap<string, number>;
@@ -64,29 +61,25 @@ export type RecordBatch = {
 /** Maximum number of records in a batch. So few are converted while they are still in the young generation. */
 export const batchRecords = 200;
 
-/** Creates batches of at most `batchRecords` records. */
-export function toRecordBatches(records: readonly CallRecord[]): RecordBatch[] {
-  return toChunks(records, batchRecords).map((chunk) => {
-    const values: RecordValue[] = [];
-    const workspaces = new Map<string, number>();
-    for (const record of chunk) {
-      appendValues(values, record);
-      workspaces.set(record.workspace_id, (workspaces.get(record.workspace_id) ?? 0) + 1);
-    }
-    return { values: JSON.stringify(values), count: chunk.length, workspaces };
-  });
+/**
+ * Returns the values of records, each in the order of the columns, as one JSON array. It is half as long as with column
+ * names, and cheap for the garbage collector, to which a record of 19 values that waits to be written is not.
+ */
+export function toValuesText(records: readonly CallRecord[]): string {
+  const values: RecordValue[] = [];
+  for (const record of records) appendValues(values, record);
+  return JSON.stringify(values);
 }
 
-/** Returns the records of batches. */
-export function readRecordBatches(batches: readonly RecordBatch[]): CallRecord[] {
-  return batches.flatMap(({ values, count }) => {
-    const parsed = JSON.parse(values) as RecordValue[];
-    let index = 0;
-    return Array.from({ length: count }, () => {
-      const record: { [column in keyof CallRecord]?: RecordValue } = {};
-      for (const column of recordColumns) record[column] = parsed[index++] ?? null;
-      return record as CallRecord;
-    });
+/** Returns the records of a batch. */
+export function readRecordBatch({ content }: RecordBatch): readonly CallRecord[] {
+  if (typeof content !== 'string') return content;
+  const values = JSON.parse(content) as RecordValue[];
+  return Array.from({ length: values.length / recordColumns.length }, (_, row) => {
+    const record: { [column in keyof CallRecord]?: RecordValue } = {};
+    let index = row * recordColumns.length;
+    for (const column of recordColumns) record[column] = values[index++] ?? null;
+    return record as CallRecord;
   });
 }
 
@@ -95,17 +88,30 @@ export function readRecordBatches(batches: readonly RecordBatch[]): CallRecord[]
  * counted twice, because a batch is written again if the reply to its first write was lost.
  */
 export type CallWriter = {
+  /** Creates batches of at most `batchRecords` records. */
+  toBatches(records: readonly CallRecord[]): RecordBatch[];
   /** Writes batches in one transaction. */
   writeBatches(batches: readonly RecordBatch[]): Promise<void>;
   /** Writes any number of records. */
   write(records: readonly CallRecord[]): Promise<void>;
 };
 
-export function createCallWriter(writeBatches: CallWriter['writeBatches']): CallWriter {
+/** @param toContent returns the form in which records wait */
+export function createCallWriter(
+  toContent: (records: readonly CallRecord[]) => RecordBatch['content'],
+  writeBatches: CallWriter['writeBatches'],
+): CallWriter {
+  const toBatches = (records: readonly CallRecord[]) =>
+    toChunks(records, batchRecords).map((chunk) => {
+      const workspaces = new Map<string, number>();
+      for (const { workspace_id } of chunk) workspaces.set(workspace_id, (workspaces.get(workspace_id) ?? 0) + 1);
+      return { content: toContent(chunk), count: chunk.length, workspaces };
+    });
   return {
+    toBatches,
     writeBatches,
     async write(records) {
-      for (const chunk of toChunks(records, transactionRecords)) await writeBatches(toRecordBatches(chunk));
+      for (const chunk of toChunks(records, transactionRecords)) await writeBatches(toBatches(chunk));
     },
   };
 }

@@ -10,7 +10,7 @@ import {
   countColumns,
   createCallWriter,
   formatAddUsage,
-  readRecordBatches,
+  readRecordBatch,
   recordColumns,
   toCallCounts,
   toUsageCounts,
@@ -20,9 +20,11 @@ import {
 
 /** Creates a writer that sends rows as one JSON text, which takes half the time of sending as many parameters. */
 export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
-  return createCallWriter((batches) =>
+  // Their text would have to be parsed again, because the records are counted in this thread.
+  const toContent = (records: readonly CallRecord[]) => records;
+  return createCallWriter(toContent, (batches) =>
     transact(db, async (transaction) => {
-      const inserted = await insertCalls(transaction, readRecordBatches(batches));
+      const inserted = await insertCalls(transaction, batches.flatMap(readRecordBatch));
       await addCounts(transaction, toCallCounts(inserted));
       await addUsage(transaction, toUsageCounts(inserted));
     }),
