@@ -179,7 +179,7 @@ export class ResponseReader {
     const headers = firstEnd < 0 ? {} : parseHeaders(head, firstEnd);
     if (status === 101) throw new NotHttpError('status 101, which was not requested');
     const handler = this.#handler as ResponseHandler;
-    if (status >= 200) this.#chooseFraming(status, minorVersion === '1', headers);
+    this.#chooseFraming(status, minorVersion === '1', headers);
     const bodyLength = this.#state === states.length ? this.#remaining : undefined;
     // Some servers send the reason phrase in UTF-8.
     const statusText = nonAsciiPattern.test(reason) ? Buffer.from(reason, 'latin1').toString() : reason;
@@ -197,6 +197,7 @@ export class ResponseReader {
     if (length !== undefined && coding !== undefined)
       throw new NotHttpError('both Content-Length and Transfer-Encoding');
     const bodyLength = length === undefined ? 0 : parseLength(length);
+    if (status < 200) return;
     if (this.#isHeadRequest || status === 204 || status === 304) {
       // Some servers send a body nevertheless, and the next response would begin with it.
       this.keepsAlive = isKept && !this.#isHeadRequest && bodyLength === 0 && coding === undefined;

@@ -105,10 +105,12 @@ async function runBatch(
   allowed: readonly Misbehavior[],
 ): Promise<void> {
   if (randomInt(50) > 0) run.endQuietPeriods();
-  run.remaining -= size;
   const misbehavior = allowed.length > 0 ? pick(randomInt, allowed) : undefined;
+  // Bytes after a response would be sent while the connection may already carry another request of the batch.
+  const exchanges = misbehavior === 'later' || misbehavior === 'short length' ? 1 : size;
+  run.remaining -= exchanges;
   const sockets = await Promise.all(
-    Array.from({ length: size }, (_, index) =>
+    Array.from({ length: exchanges }, (_, index) =>
       runExchange(run, randomInt, caller, index === 0 ? misbehavior : undefined),
     ),
   );

@@ -13,10 +13,12 @@ export type ComparedResponse = {
 export type Difference = { why: string; appliesTo: (compared: ComparedResponse) => boolean };
 
 /** Matches the interim responses at the beginning, up to a 100. */
-const continuePattern = /^(?:\r\n)*(?:HTTP\/1\.[01] 1\d\d[\s\S]*?\r?\n\r?\n)*?HTTP\/1\.[01] 100\b/;
+const continuePattern = /^[\r\n]*(?:HTTP\/1\.[01] 1\d\d[\s\S]*?\r?\n\r?\n)*?HTTP\/1\.[01] 100\b/;
 /** Number of bytes from which a head, or the bytes around a body, may be too long. */
 const maxHeadBytes = 64 * 1024;
 
+/** Matches the beginning of a head that is not one of HTTP/1. */
+const otherProtocolPattern = /(?:^|\r\n\r\n)[\r\n]*(?!HTTP\/1\.[01] )[A-Z]+\/\d/;
 /** Matches what no head may contain. */
 const invalidHeadPattern = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?:^|[^\r])\n/;
 
@@ -47,7 +49,7 @@ export const undiciDifferences: readonly Difference[] = [
   },
   {
     why: 'Only HTTP/1 is read: no other version, and no preface of another protocol.',
-    appliesTo: (compared) => isStricter(compared) && !compared.bytes.trimStart().startsWith('HTTP/1.'),
+    appliesTo: (compared) => isStricter(compared) && otherProtocolPattern.test(compared.bytes),
   },
   {
     why: 'A head has no control characters and no line break but CRLF (RFC 9112, 2.2), in an interim response neither.',
