@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { setVersionMessage } from '../../store/servers/server-versions.ts';
 import { findCopies, isSlugTaken, type StoredServer, setCopySource } from '../../store/servers/servers.ts';
-import { checkForReport, findSecretNames, prepareConfig } from '../check-config.ts';
+import { checkForReport, findSecretNames, prepareConfig, StalePreparation } from '../check-config.ts';
 import { createOutsideLimitsError, findWorkspaceServer, getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import {
@@ -217,12 +217,15 @@ const duplicateMcpServer = operation({
   input: z.strictObject({ ...inputShape, expected_version: versionInput }),
   output: storeResultShape,
   async prepare(context, input) {
-    const { copy, config } = await planCopy(context, input);
-    return prepareConfig(context, config, { current: copy, newSecrets: input.secrets });
+    const { original, copy, config } = await planCopy(context, input);
+    const prepared = await prepareConfig(context, config, { current: copy, newSecrets: input.secrets });
+    return { ...prepared, originalVersion: original.version };
   },
   async run(context, input) {
     const { original, copy, config, problems } = await planCopy(context, input);
     if (problems.length > 0) throw invalidInputError(problems, 'Nothing was duplicated');
+    const { check, originalVersion } = context.prepared;
+    if (check && originalVersion !== original.version) throw new StalePreparation();
     const { secrets = {}, expected_version } = input;
     const { server, isUnchanged: isConfigUnchanged } = copy
       ? await changeServer(context, copy, config, expected_version)
