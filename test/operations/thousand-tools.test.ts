@@ -42,6 +42,20 @@ for (const engine of engines) {
       assert.deepEqual([tools.length, tools[1]?.title, description], [1000, 'One', 'Changed']);
     });
 
+    it('[conf 7] is duplicated in the version that the copy names, although it changes in the meantime', async () => {
+      const { rest } = world.toolhost;
+      const [duplicated, changed] = await Promise.all([
+        rest('POST', '/servers/by-rest/duplicate', { body: { to: 'copy' } }),
+        rest('PATCH', '/servers/by-rest/tools/post_customers_customer_sources_1', { body: { title: 'Again' } }),
+      ]);
+      for (const { status, text } of [duplicated, changed]) assert.equal(status, 200, text);
+      const original = (await rest('GET', '/servers/by-rest')).body;
+      const copy = (await rest('GET', '/servers/copy')).body;
+      const [{ copied_version: copiedVersion }] = original.copies as [Json];
+      const isChanged = ((copy.config as Json).tools as Json[])[1]?.title === 'Again';
+      assert.equal(isChanged, copiedVersion === (original.server as Json).version);
+    });
+
     it('[conf 7] accepts large configurations only from credentials that may store them, and no other large input', async () => {
       const { toolhost } = world;
       const reader = await toolhost.createKey({ scopes: ['manage:read'] });

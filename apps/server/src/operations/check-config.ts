@@ -14,9 +14,10 @@ import {
   type SecretDestinations,
 } from '@toolhost/tool-config/server-wide';
 import type { Warning } from '@toolhost/tool-config/warning';
+import { findSecrets } from '../store/servers/secrets.ts';
 import type { StoredServer } from '../store/servers/servers.ts';
 import { findWarnings } from '../warnings.ts';
-import { type Context, createConfigRules, type RuleSource } from './operation.ts';
+import { type Context, createConfigRules, type Prepared, type RuleSource } from './operation.ts';
 
 /** Problems and warnings of a configuration. `config` is set if the configuration is valid, with defaults applied. */
 export type CheckedConfig = {
@@ -36,11 +37,8 @@ export type CheckConfigOnThread = (
   workspaceId: string,
 ) => Promise<ConfigurationJob['output']>;
 
-/** Check of a large configuration, made before its transaction, with the version of the server that it is based on. */
-export type Precheck = CheckedConfig & { version: number | undefined };
-
-/** Thrown in a transaction if the server changed after its configuration was checked; the check is repeated once. */
-export class StalePrecheck extends AppError {
+/** Thrown in a transaction if the server changed after the operation was prepared; it is then prepared again, once. */
+export class StalePreparation extends AppError {
   constructor() {
     super('conflict', 'the server was changed several times while this change was checked; repeat your change');
   }
@@ -73,28 +71,51 @@ function checkDirectly(raw: unknown, rules: ConfigRules, secrets: readonly strin
   return config ? { config, problems, warnings: findWarnings(config, new Set(secrets)) } : { problems, warnings: [] };
 }
 
-/** Context of a check: the server to change, names of secrets with a value, and true if only one tool is checked. */
-type CheckTarget = { current?: StoredServer | undefined; secrets?: readonly string[]; isTool?: boolean };
+/** Server to change, undefined for a new one, and true if only one tool is checked. */
+type CheckTarget = { current?: StoredServer | undefined; isTool?: boolean };
 
 /**
- * Checks a configuration. A thread checks a large one before its transaction, which then uses the result.
- * @throws AppError tooLarge, tooMany, and in a transaction StalePrecheck
+ * Checks a configuration. A thread checks a large one before its transaction, which then uses the result. `secrets`
+ * contains the names of the secrets that have a value.
+ * @throws AppError tooLarge, tooMany, and in a transaction StalePreparation
  */
-export async function checkConfig(context: Context, raw: unknown, target: CheckTarget): Promise<CheckedConfig> {
-  const { checkConfigOnThread, precheck: checked, db, rules } = context;
-  if (checked && checked.version === target.current?.version) return checked;
-  const { current: _, secrets = [], isTool = false } = target;
+export async function checkConfig(
+  context: Context,
+  raw: unknown,
+  { current, secrets = [], isTool = false }: CheckTarget & { secrets?: readonly string[] },
+): Promise<CheckedConfig> {
+  const { checkConfigOnThread, prepared, db, rules } = context;
+  if (prepared?.check && prepared.version === current?.version) return prepared.check;
   if (!checkConfigOnThread || !isLarge(raw)) return checkDirectly(raw, rules, secrets);
-  if (db.isTransaction) throw new StalePrecheck();
+  if (db.isTransaction) throw new StalePreparation();
   const purpose = isTool ? 'store-tool' : 'store';
   const { config, ...findings } = await runOnThread(context, { config: await serializeLarge(raw), secrets, purpose });
   return config === undefined ? findings : { ...findings, config: (await parseStoredJson(config)) as ServerConfig };
 }
 
-/** Checks a large configuration before the transaction that stores it, which must not wait for a thread. */
-export async function precheck(context: Context, raw: unknown, target: CheckTarget): Promise<Precheck | undefined> {
-  if (!context.checkConfigOnThread || !isLarge(raw)) return undefined;
-  return { ...(await checkConfig(context, raw, target)), version: target.current?.version };
+/**
+ * Checks a large configuration before the transaction that stores it, which must not wait for a thread. `newSecrets`
+ * contains the secrets to store with it, by name.
+ */
+export async function prepareConfig(
+  context: Context,
+  raw: unknown,
+  target: CheckTarget & { newSecrets?: object | undefined },
+): Promise<Prepared> {
+  const { current, newSecrets } = target;
+  if (!context.checkConfigOnThread || !isLarge(raw)) return { version: current?.version };
+  const secrets = await findSecretNames(context, current, newSecrets);
+  return { version: current?.version, check: await checkConfig(context, raw, { ...target, secrets }) };
+}
+
+/** Returns the names of the secrets that have a value, or will have one. */
+export async function findSecretNames(
+  { db }: Context,
+  server: StoredServer | undefined,
+  newSecrets: object = {},
+): Promise<string[]> {
+  const stored = server ? await findSecrets(db, server) : [];
+  return [...stored.map(({ name }) => name), ...Object.keys(newSecrets)];
 }
 
 /**
@@ -132,9 +153,9 @@ export async function getStoredWarnings(
   config: ServerConfig,
   secrets: readonly string[],
 ): Promise<readonly Warning[]> {
-  const checked = context.precheck;
+  const check = context.prepared?.check;
   // Masking the secrets of a configuration does not change its tools.
-  if (checked?.config?.tools === config.tools) return checked.warnings;
+  if (check?.config?.tools === config.tools) return check.warnings;
   if (!isLarge(config) || !context.checkConfigOnThread) return findWarnings(config, new Set(secrets));
   const { warnings } = await runOnThread(context, {
     config: await serializeLarge(config),

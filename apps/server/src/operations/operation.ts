@@ -23,7 +23,7 @@ import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { Validators } from '../store/servers/imports.ts';
 import type { ExposedTools, ModelRequest, ServedVariant, TestCall } from '../try-out.ts';
-import type { CheckConfigOnThread, Precheck } from './check-config.ts';
+import type { CheckConfigOnThread, CheckedConfig } from './check-config.ts';
 import { describeAsJsonSchema } from './describe.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 
@@ -131,18 +131,25 @@ export type OperationDeps = {
  */
 export type Stream = { onProgress?: (progress: ModelProgress) => void; signal: AbortSignal };
 
+/**
+ * Result of `prepare`: the version of the server that it is for, which is undefined for a new server, and the check of
+ * its configuration, if it is large.
+ */
+export type Prepared = { version: number | undefined; check?: CheckedConfig };
+
 /** Input of every operation besides its own: who runs it, on which database, and with which dependencies. */
-export type Context = {
+export type Context<P extends Prepared | undefined = Prepared | undefined> = {
   /** In an operation with the effect `write`, its transaction. */
   db: Db;
   actor: Actor;
   requestId: string;
-  /** Result of `precheck`. */
-  precheck?: Precheck | undefined;
-  /** Result of `prepare`. */
-  prepared?: unknown;
-  /** Waits, before the transaction, until there is memory for a configuration of this size. @throws AppError tooMany */
-  reserveMemory: (bytes: number) => Promise<void>;
+  /** Result of `prepare`; undefined if there is none. */
+  prepared: P;
+  /**
+   * Waits until there is memory for a configuration of this size. Undefined in a transaction, which must not wait.
+   * @throws AppError tooMany
+   */
+  reserveMemory: ((bytes: number) => Promise<void>) | undefined;
   /** Present if the caller reads the response while it is generated. */
   stream?: Stream | undefined;
   /** Quotas of the workspace in an operation with the effect `write`; the default quotas in any other. */
@@ -174,7 +181,7 @@ export type Operation<
   Name extends string = string,
   Input extends z.ZodObject = z.ZodObject,
   Output extends z.ZodObject = z.ZodObject,
-> = Declaration<Name, Input, Output> & {
+> = Declaration<Name, Input, Output, Prepared | undefined> & {
   route: Route;
   /** Returns the JSON Schema of the input, which is created on first use. */
   inputSchema(): JsonSchema;
@@ -187,7 +194,12 @@ export type OperationOutput<Op extends Operation> = z.input<Op['output']>;
  * An operation as its file declares it. `run` and the other functions are methods, so that operations of all types fit
  * into one list.
  */
-type Declaration<Name extends string, Input extends z.ZodObject, Output extends z.ZodObject> = {
+type Declaration<
+  Name extends string,
+  Input extends z.ZodObject,
+  Output extends z.ZodObject,
+  P extends Prepared | undefined,
+> = {
   name: Name;
   summary: string;
   /** More text for agents and for the reference pages. */
@@ -217,11 +229,12 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
    * `validatesInput`, every field may be a `LargeValue`.
    */
   longField?: { field: string; characters?: number };
-  /** Work before the transaction of a `write`; the result becomes `context.prepared`. */
-  prepare?(context: Context, input: z.output<Input>): Promise<unknown>;
-  /** Checks a large configuration before the transaction of a `write`. */
-  precheck?(context: Context, input: z.output<Input>): Promise<Precheck | undefined>;
-  run(context: Context, input: z.output<Input>): Promise<z.input<Output>>;
+  /**
+   * Work before the transaction of a `write`, which must not wait for threads or other servers. Repeated once if `run`
+   * throws `StalePreparation`.
+   */
+  prepare?(context: Context<undefined>, input: z.output<Input>): Promise<P>;
+  run(context: Context<P>, input: z.output<Input>): Promise<z.input<Output>>;
   /** Returns true if nothing was changed, so that there is nothing to audit. */
   isUnchanged?(output: z.input<Output>): boolean;
   audit?(input: z.output<Input>, output: z.input<Output>): AuditEntry;
@@ -234,9 +247,12 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
 const routes = { ...operationRoutes, ...operatorRoutes };
 
 /** Declares an operation. Its name must have a route. */
-export function operation<Name extends keyof typeof routes, Input extends z.ZodObject, Output extends z.ZodObject>(
-  declaration: Declaration<Name, Input, Output>,
-): Operation<Name, Input, Output> {
+export function operation<
+  Name extends keyof typeof routes,
+  Input extends z.ZodObject,
+  Output extends z.ZodObject,
+  P extends Prepared | undefined = undefined,
+>(declaration: Declaration<Name, Input, Output, P>): Operation<Name, Input, Output> {
   let schema: JsonSchema | undefined;
   const inputSchema = () => {
     schema ??= describeAsJsonSchema(declaration.input, 'input');

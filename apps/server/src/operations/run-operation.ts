@@ -21,7 +21,7 @@ import { findSession } from '../store/people/sessions.ts';
 import { findRole } from '../store/people/users.ts';
 import type { Tables } from '../store/schema.ts';
 import { countWrite } from '../store/workspaces.ts';
-import { StalePrecheck } from './check-config.ts';
+import { StalePreparation } from './check-config.ts';
 import { createOutsideLimitsError } from './find-server.ts';
 import { nulProblem, type ReadLongBody } from './long-body.ts';
 import type { Actor, Context, Operation, OperationDeps, OperationOutput, Stream } from './operation.ts';
@@ -82,7 +82,8 @@ export async function runOperation<Op extends Operation>(
       await (op.longField?.characters === undefined ? reserveMemory(bytes) : reserveBytes(bytes));
       const input = await parseInput(op, raw);
       const db = op.isReport ? runner.reports : runner.db;
-      const context = { ...deps, db, actor, requestId, reserveMemory, stream, quotas: deps.defaultQuotas };
+      const quotas = deps.defaultQuotas;
+      const context = { ...deps, db, actor, requestId, prepared: undefined, reserveMemory, stream, quotas };
       if (op.effect === 'write') return await runWrite(runner, op, context, input);
       return (await op.run(context, input)) as OperationOutput<Op>;
     } finally {
@@ -100,25 +101,21 @@ function getLimiter(op: Operation, limiters: ConcurrencyLimiters) {
 /** Peak memory of an operation, as a multiple of the configuration's size: texts, values, and the response. */
 const configurationMemoryFactor = 8;
 
-/** Reserves nothing, because a transaction must not wait for memory. */
-async function skipReservation(): Promise<void> {}
-
 /** Prepares an operation that writes, runs it, and publishes the change. */
 async function runWrite<Op extends Operation>(
   runner: Runner,
   op: Op,
-  context: Context,
+  context: Context<undefined>,
   input: Input,
 ): Promise<OperationOutput<Op>> {
-  const prepared = await op.prepare?.(context, input);
   const attempt = async () => {
-    const precheck = await op.precheck?.({ ...context, prepared }, input);
+    const prepared = await op.prepare?.(context, input);
     const run = (db: Transaction<Tables>) =>
-      runInTransaction(runner, op, { ...context, db, reserveMemory: skipReservation, prepared, precheck }, input);
+      runInTransaction(runner, op, { ...context, db, reserveMemory: undefined, prepared }, input);
     return runner.concurrencyLimiters.transaction.run(context.actor, () => transact(runner.transactions, run));
   };
   const output = await attempt().catch((error) => {
-    if (!(error instanceof StalePrecheck)) throw error;
+    if (!(error instanceof StalePreparation)) throw error;
     return attempt();
   });
   await runner.onCommitted();

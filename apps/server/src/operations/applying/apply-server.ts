@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { findVersion } from '../../store/servers/server-versions.ts';
 import { isSlugTaken, type StoredServer, setAppliedVersion, updateServerLimits } from '../../store/servers/servers.ts';
-import { checkConfig, precheck } from '../check-config.ts';
+import { checkConfig, findSecretNames, prepareConfig } from '../check-config.ts';
 import { findWorkspaceServer } from '../find-server.ts';
 import { limitInputs, toLimitFields, toStoredLimits } from '../limits.ts';
 import { type Context, operation } from '../operation.ts';
@@ -61,9 +61,9 @@ type ApplyPlan = {
 
 /** Compares a server with its desired state. @throws AppError tooLarge, tooMany */
 export async function planApply(context: Context, desired: DesiredServer): Promise<ApplyPlan> {
-  const checkTarget = await getCheckTarget(context, desired);
-  const { current } = checkTarget;
-  const { config, problems, warnings } = await checkConfig(context, desired.config, checkTarget);
+  const current = await findWorkspaceServer(context, desired.slug);
+  const secretNames = await findSecretNames(context, current, desired.secrets);
+  const { config, problems, warnings } = await checkConfig(context, desired.config, { current, secrets: secretNames });
   const base = { current, config, undone: [], notCompared: [], problems, warnings };
   if (!config) return { ...base, changes: [] };
   const refusals = await findRefusals(context, desired, { current, config });
@@ -86,16 +86,6 @@ export async function planApply(context: Context, desired: DesiredServer): Promi
     undone: current ? await findUndonePaths(context, current, masked) : [],
     notCompared: compared.notCompared,
   };
-}
-
-/** Finds the server, and the names of the secrets that will have a value. */
-export async function getCheckTarget(
-  context: Context,
-  { slug, secrets }: Pick<DesiredServer, 'slug' | 'secrets'>,
-): Promise<{ current: StoredServer | undefined; secrets: string[] }> {
-  const current = await findWorkspaceServer(context, slug);
-  const storedSecrets = current ? await findSecrets(context.db, current) : [];
-  return { current, secrets: [...storedSecrets.map(({ name }) => name), ...Object.keys(secrets ?? {})] };
 }
 
 async function findRefusals(
@@ -271,7 +261,9 @@ const applyMcpServer = operation({
     changes: changesShape,
     unchanged: unchangedShape,
   }),
-  precheck: async (context, input) => precheck(context, input.config, await getCheckTarget(context, input)),
+  async prepare(context, { slug, config, secrets }) {
+    return prepareConfig(context, config, { current: await findWorkspaceServer(context, slug), newSecrets: secrets });
+  },
   async run(context, input) {
     const plan = await planApply(context, input);
     if (plan.problems.length > 0)

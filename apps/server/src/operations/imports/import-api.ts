@@ -6,8 +6,8 @@ import { maxDocumentCharacters, planShape, reportKinds } from '@toolhost/openapi
 import { getSlugProblem } from '@toolhost/tool-config/slug';
 import { z } from 'zod';
 import type { StoredServer } from '../../store/servers/servers.ts';
-import { precheck } from '../check-config.ts';
-import { type Context, operation } from '../operation.ts';
+import { prepareConfig } from '../check-config.ts';
+import { type Context, operation, type Prepared } from '../operation.ts';
 import { createServer, createStoredResult, formatStored, storeResultShape } from '../servers/store-server.ts';
 import {
   answersInput,
@@ -70,10 +70,10 @@ export function newImport({ random }: Context, documentUrl: string | undefined):
 const planOutput = { mode: z.enum(['plan', 'create']), ...planShape };
 
 /**
- * Plan, and the import that the new server refers to. Its ID is assigned before the transaction, because the stored
- * configuration must be the one that was checked.
+ * Plan, the import that the new server refers to, and its configuration, if it is still to be checked. The ID of the
+ * import is assigned before the transaction, because the stored configuration must be the one that was checked.
  */
-type Prepared = { plan: PlannedImport; imported: NewImport };
+type PreparedImport = Prepared & { plan: PlannedImport; imported: NewImport; config?: object | undefined };
 
 export const importApi = operation({
   name: 'importApi',
@@ -89,17 +89,18 @@ export const importApi = operation({
     ...planOutput,
     created: z.object(storeResultShape.shape).optional().describe('The new server; only for create.'),
   }),
-  async prepare(context, input): Promise<Prepared> {
-    return { plan: await planImport(context, input), imported: newImport(context, input.url) };
-  },
-  async precheck(context, { mode }) {
-    return mode === 'create' ? precheck(context, await toConfig(context.prepared as Prepared), {}) : undefined;
+  async prepare(context, input): Promise<PreparedImport> {
+    const plan = await planImport(context, input);
+    const imported = newImport(context, input.url);
+    if (input.mode === 'plan') return { version: undefined, plan, imported };
+    const config = { ...(await toConfig(plan)), imported };
+    const prepared = await prepareConfig(context, config, {});
+    return { ...prepared, plan, imported, config: prepared.check ? undefined : config };
   },
   async run(context, input) {
-    const { plan, imported } = context.prepared as Prepared;
-    const output = { mode: input.mode, ...toPlanOutput(plan) };
+    const output = { mode: input.mode, ...toPlanOutput(context.prepared.plan) };
     if (input.mode === 'plan') return output;
-    const server = await createImported(context, { plan, imported }, input);
+    const server = await createImported(context, input);
     await storeHeaders(context, server, input.url, input.headers);
     return { ...output, created: await createStoredResult(context, { server, isUnchanged: false }) };
   },
@@ -112,13 +113,11 @@ export const importApi = operation({
 });
 
 /** Creates the server, and stores the import that it refers to. */
-async function createImported(context: Context, prepared: Prepared, input: Input): Promise<StoredServer> {
-  const { plan, imported } = prepared;
+async function createImported(context: Context<PreparedImport>, input: Input): Promise<StoredServer> {
+  const { plan, imported, config } = context.prepared;
   const document = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: input.url };
   const choices = serializeChoices({ server: input.server, answers: input.answers, documentUrl: input.url });
-  return createServer(context, await toConfig(prepared), (server) =>
-    storeImport(context, server, imported, { ...document, choices }),
-  );
+  return createServer(context, config, (server) => storeImport(context, server, imported, { ...document, choices }));
 }
 
 /** Parses the document and plans the import, before the transaction. @throws AppError */
@@ -141,10 +140,7 @@ async function planImport({ importer, actor, rules }: Context, input: Input): Pr
  * Returns the configuration to store.
  * @throws AppError invalid if a required question is not answered, or if no operations or too many were chosen
  */
-async function toConfig({
-  plan: { config, sizeError, questions, chosen, unmatched },
-  imported,
-}: Prepared): Promise<object> {
+async function toConfig({ config, sizeError, questions, chosen, unmatched }: PlannedImport): Promise<object> {
   if (sizeError !== undefined)
     throw invalidInputError([{ path: 'include', message: sizeError }], 'The server was not created');
   const openQuestions = questions.filter(({ required }) => required);
@@ -159,7 +155,7 @@ async function toConfig({
     const message = `no operation matches${unmatched.length > 0 ? ` ${unmatched.join(', ')}` : ''}; use mode plan to list the tags and, with report "all", the operations`;
     throw invalidInputError([{ path: 'include', message }], 'The server was not created');
   }
-  return { ...((await parseStoredJson(config)) as object), imported };
+  return (await parseStoredJson(config)) as object;
 }
 
 function toPlanOutput({

@@ -7,11 +7,11 @@ import { z } from 'zod';
 import { findImport, type StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
-import { requireValidConfig } from '../check-config.ts';
+import { prepareConfig, requireValidConfig } from '../check-config.ts';
 import { getServer } from '../find-server.ts';
 import { formatImportChanges } from '../import-changes.ts';
-import { type Context, operation } from '../operation.ts';
-import { createStoredResult, precheckChange, storeConfig, storeResultShape } from '../servers/store-server.ts';
+import { type Context, operation, type Prepared } from '../operation.ts';
+import { createStoredResult, storeConfig, storeResultShape } from '../servers/store-server.ts';
 import { slugInput, unchangedShape, versionInput } from '../shapes.ts';
 import { type NewImport, newImport } from './import-api.ts';
 import {
@@ -68,13 +68,15 @@ const reimportOutput = {
   document_hash: z.string().describe('SHA-256 of the description.'),
   ...changes,
 };
-type Prepared = ReimportResult & {
-  version: number;
-  url: string | undefined;
-  choices: ImportChoices;
-  newImport: NewImport;
-  isUnchanged: boolean;
-};
+/** Result of the merge. `config` is the new configuration, if it is still to be checked. */
+type PreparedReimport = Prepared &
+  Omit<ReimportResult, 'config'> & {
+    config: object | undefined;
+    url: string | undefined;
+    choices: ImportChoices;
+    imported: NewImport;
+    isUnchanged: boolean;
+  };
 
 export const reimportApi = operation({
   name: 'reimportApi',
@@ -92,12 +94,8 @@ export const reimportApi = operation({
     changed_server: z.object(storeResultShape.shape).optional().describe('The changed server; only for apply.'),
   }),
   prepare,
-  async precheck(context, { mode, slug }) {
-    if (mode === 'plan') return undefined;
-    return precheckChange(context, await getServer(context, slug), await toConfig(context.prepared as Prepared));
-  },
   async run(context, input) {
-    const prepared = context.prepared as Prepared;
+    const { prepared } = context;
     const output = { mode: input.mode, slug: input.slug, ...toReportOutput(prepared) };
     if (input.mode === 'plan') return output;
     await storeHeaders(context, await getServer(context, input.slug), prepared.url, input.headers);
@@ -106,7 +104,7 @@ export const reimportApi = operation({
     if (current.version !== prepared.version) {
       throw new AppError('conflict', 'the server was changed while the description was fetched; re-import again');
     }
-    return { ...output, changed_server: await applyReimport(context, current, prepared, input.expected_version) };
+    return { ...output, changed_server: await applyReimport(context, current, input.expected_version) };
   },
   isUnchanged: ({ changed_server: changed }) => changed === undefined,
   audit: (_input, { slug, counts, changed_server: changed }) => ({
@@ -117,16 +115,17 @@ export const reimportApi = operation({
 });
 
 /** Parses the document and merges it, before the transaction. @throws AppError notFound, invalid */
-async function prepare(context: Context, input: Input): Promise<Prepared> {
+async function prepare(context: Context, input: Input): Promise<PreparedReimport> {
   const server = await getServer(context, input.slug);
-  const { imported } = server.config;
-  if (!imported) {
+  const lastImported = server.config.imported;
+  if (!lastImported) {
     throw invalidInputError([
       { path: 'slug', message: 'this server was not imported; use importApi to create a server from a description' },
     ]);
   }
-  const lastImport = await findImport(context.db, server, imported.id);
-  const url = input.document === undefined ? (input.url ?? lastImport?.documentUrl ?? imported.document) : input.url;
+  const lastImport = await findImport(context.db, server, lastImported.id);
+  const url =
+    input.document === undefined ? (input.url ?? lastImport?.documentUrl ?? lastImported.document) : input.url;
   if (input.document === undefined && url === undefined) {
     throw invalidInputError([
       {
@@ -138,7 +137,7 @@ async function prepare(context: Context, input: Input): Promise<Prepared> {
   const choices = mergeChoices(lastImport, input, url);
   const reimportChoices = { add: input.add ?? [], take: input.take ?? [], offered: input.offered };
   const headers = input.headers ?? (await findHeaders(context, server, url));
-  const result = await context.importer.reimport(
+  const { config: json, ...result } = await context.importer.reimport(
     {
       text: input.document,
       url,
@@ -158,12 +157,16 @@ async function prepare(context: Context, input: Input): Promise<Prepared> {
   }
   const { counts } = result.report;
   const changes = counts.changed + counts.added + result.report.server.length;
+  const imported = newImport(context, url);
+  const config = input.mode === 'plan' ? undefined : { ...((await parseStoredJson(json)) as object), imported };
+  const prepared = await prepareConfig(context, config, { current: server });
   return {
     ...result,
-    version: server.version,
+    ...prepared,
+    config: prepared.check ? undefined : config,
     url,
     choices: { ...choices, answers: result.answers },
-    newImport: newImport(context, url),
+    imported,
     isUnchanged: result.isSameDocument && changes === 0,
   };
 }
@@ -178,25 +181,15 @@ function mergeChoices(lastImport: StoredImport | undefined, input: Input, url: s
   };
 }
 
-/** Returns the configuration to check and to store. It names the new import. */
-async function toConfig({ config, newImport }: Prepared): Promise<object> {
-  return { ...((await parseStoredJson(config)) as object), imported: newImport };
-}
-
-async function applyReimport(
-  context: Context,
-  current: StoredServer,
-  prepared: Prepared,
-  expected: number | undefined,
-) {
-  const { generated, documentHash, url, choices, newImport } = prepared;
+async function applyReimport(context: Context<PreparedReimport>, current: StoredServer, expected: number | undefined) {
+  const { generated, documentHash, url, choices, imported, config: merged } = context.prepared;
   const document = { generated, documentHash, documentUrl: url };
-  const config = await requireValidConfig(context, await toConfig(prepared), current);
-  const store = () => storeImport(context, current, newImport, { ...document, choices: serializeChoices(choices) });
+  const config = await requireValidConfig(context, merged, current);
+  const store = () => storeImport(context, current, imported, { ...document, choices: serializeChoices(choices) });
   return createStoredResult(context, await storeConfig(context, current, config, expected, store));
 }
 
-function toReportOutput({ report, isSameDocument, documentHash }: Prepared) {
+function toReportOutput({ report, isSameDocument, documentHash }: PreparedReimport) {
   return { ...report, same_document: isSameDocument, document_hash: documentHash };
 }
 

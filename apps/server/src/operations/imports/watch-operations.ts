@@ -32,12 +32,13 @@ const compareImport = operation({
   output,
   async prepare(context, { slug }) {
     const server = await getServer(context, slug);
-    return checkDescription(context, server, await getImportCheck(context, server));
+    const result = await checkDescription(context, server, await getImportCheck(context, server));
+    return { version: server.version, result };
   },
   async run(context, { slug }) {
     const server = await getServer(context, slug);
     const before = await getOrCreateImportCheck(context, server);
-    const result = context.prepared as Awaited<ReturnType<typeof checkDescription>>;
+    const { result } = context.prepared;
     if (!(await saveCheck(context.db, server, result)))
       throw new AppError('conflict', 'the server was changed while its description was fetched; compare again');
     const isStateUnchanged =

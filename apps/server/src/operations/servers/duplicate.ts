@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { setVersionMessage } from '../../store/servers/server-versions.ts';
 import { findCopies, isSlugTaken, type StoredServer, setCopySource } from '../../store/servers/servers.ts';
-import { checkForReport, precheck } from '../check-config.ts';
+import { checkForReport, findSecretNames, prepareConfig, StalePreparation } from '../check-config.ts';
 import { createOutsideLimitsError, findWorkspaceServer, getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import {
@@ -163,16 +163,6 @@ async function findMissingSecrets(
   ].slice(0, maxSecrets * 2);
 }
 
-/** Returns the context of a check that reports masked fields without a value as problems. */
-const getCheckTarget = async (
-  context: Context,
-  { copy }: Pick<Plan, 'copy'>,
-  secrets: CopyOptions['secrets'] = {},
-) => ({
-  current: copy,
-  secrets: [...(copy ? await findSecrets(context.db, copy) : []).map(({ name }) => name), ...Object.keys(secrets)],
-});
-
 const planDuplicate = operation({
   name: 'planDuplicate',
   summary: 'Show what duplicateMcpServer would do, without storing anything',
@@ -195,8 +185,7 @@ const planDuplicate = operation({
     const { original, copy, config } = plan;
     const { masked } = splitSecrets(config);
     const changes = await diffConfigs((copy ?? original).config, masked);
-    const { secrets } = await getCheckTarget(context, plan, input.secrets);
-    const checked = await checkForReport(context, config, secrets);
+    const checked = await checkForReport(context, config, await findSecretNames(context, copy, input.secrets));
     const base = getBaseUrl(config);
     const change = changes.length > 0 ? ('changed' as const) : ('same' as const);
     return {
@@ -227,13 +216,16 @@ const duplicateMcpServer = operation({
   isTool: false,
   input: z.strictObject({ ...inputShape, expected_version: versionInput }),
   output: storeResultShape,
-  async precheck(context, input) {
-    const plan = await planCopy(context, input);
-    return precheck(context, plan.config, await getCheckTarget(context, plan, input.secrets));
+  async prepare(context, input) {
+    const { original, copy, config } = await planCopy(context, input);
+    const prepared = await prepareConfig(context, config, { current: copy, newSecrets: input.secrets });
+    return { ...prepared, originalVersion: original.version };
   },
   async run(context, input) {
     const { original, copy, config, problems } = await planCopy(context, input);
     if (problems.length > 0) throw invalidInputError(problems, 'Nothing was duplicated');
+    const { check, originalVersion } = context.prepared;
+    if (check && originalVersion !== original.version) throw new StalePreparation();
     const { secrets = {}, expected_version } = input;
     const { server, isUnchanged: isConfigUnchanged } = copy
       ? await changeServer(context, copy, config, expected_version)

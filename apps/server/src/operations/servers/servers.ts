@@ -19,7 +19,7 @@ import {
   updateServerTags,
 } from '../../store/servers/servers.ts';
 import { findSetQuotas } from '../../store/workspaces.ts';
-import { checkForReport, precheck } from '../check-config.ts';
+import { checkForReport, prepareConfig } from '../check-config.ts';
 import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { describeToolExcess } from '../quotas/quotas.ts';
@@ -58,7 +58,6 @@ import {
   getMovedSecretWarnings,
   getServerWarnings,
   getSlugTakenMessage,
-  precheckChange,
   publishChange,
   type StoreResult,
   storeResultShape,
@@ -110,7 +109,7 @@ const createMcpServer = operation({
   input: serverConfigSchema,
   validatesInput: true,
   output: storeResultShape,
-  precheck: (context, input) => precheck(context, input, {}),
+  prepare: (context, input) => prepareConfig(context, input, {}),
   async run(context, input) {
     const server = await createServer(context, input);
     return createStoredResult(context, { server, isUnchanged: false });
@@ -228,9 +227,9 @@ const updateMcpServer = operation({
   input: changeInput,
   validatesInput: true,
   output: storeResultShape,
-  async precheck(context, input) {
+  async prepare(context, input) {
     const current = await getServer(context, String(input.slug));
-    return precheckChange(context, current, mergeChange(current.config, input));
+    return prepareConfig(context, mergeChange(current.config, input), { current });
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
@@ -257,8 +256,8 @@ const replaceMcpServer = operation({
   input: serverConfigSchema.extend({ expected_version: versionInput, message: messageInput }),
   validatesInput: true,
   output: storeResultShape,
-  async precheck(context, input) {
-    return precheckChange(context, await getServer(context, String(input.slug)), toReplacement(input));
+  async prepare(context, input) {
+    return prepareConfig(context, toReplacement(input), { current: await getServer(context, String(input.slug)) });
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));

@@ -28,7 +28,7 @@ import {
 import { insertServer, type StoredServer, summarizeConfig, updateServer } from '../../store/servers/servers.ts';
 import { getServerBytes } from '../../store/workspaces.ts';
 import { programName } from '../../version.ts';
-import { getStoredWarnings, type Precheck, precheck, requireValidConfig } from '../check-config.ts';
+import { getStoredWarnings, requireValidConfig } from '../check-config.ts';
 import { findWorkspaceServer } from '../find-server.ts';
 import type { Context } from '../operation.ts';
 import { checkGrowth, checkNewServer, checkToolQuota, storeWithinSecretQuota } from '../quotas/quotas.ts';
@@ -168,16 +168,6 @@ export function matchesStoredSecret(secret: SecretWithValue | undefined, server:
 function getSecretOrigins({ config }: StoredServer, name: string): string[] {
   if (name !== configSecrets.clientSecret || !config.oauth) return createSecretOriginResolver(config)(name);
   return [new URL(config.oauth.token_url).origin];
-}
-
-/** Checks a large configuration of a server before the transaction that stores it. */
-export async function precheckChange(
-  context: Context,
-  current: StoredServer,
-  raw: unknown,
-): Promise<Precheck | undefined> {
-  const secrets = await findSecrets(context.db, current);
-  return precheck(context, raw, { current, secrets: secrets.map((secret) => secret.name) });
 }
 
 /** Creates the error for a slug that is not available. It does not reveal if another workspace uses the slug. */

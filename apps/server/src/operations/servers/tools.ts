@@ -11,9 +11,9 @@ import { z } from 'zod';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { type StoredServer, summarizeConfig } from '../../store/servers/servers.ts';
 import { estimateTokensInChunks, findListWarnings, findViewWarnings } from '../../warnings.ts';
-import { checkConfig, getStoredWarnings, type Precheck, precheck } from '../check-config.ts';
+import { checkConfig, findSecretNames, getStoredWarnings, prepareConfig } from '../check-config.ts';
 import { getServer } from '../find-server.ts';
-import { type Context, operation } from '../operation.ts';
+import { type Context, operation, type Prepared } from '../operation.ts';
 import { isUnchanged, limitWarnings, slugInput, toolInput, toServerRecord, versionInput } from '../shapes.ts';
 import { parseExpectedVersion, type RawFields } from './servers.ts';
 import { getMovedSecretWarnings, getSecretSteps, storeConfig, storeResultShape } from './store-server.ts';
@@ -54,14 +54,8 @@ export function findToolIndex({ config }: StoredServer, name: string): number {
   );
 }
 
-/** Checks a large tool before the transaction that stores it. */
-async function precheckTool(
-  context: Context,
-  current: StoredServer,
-  toolEdit: ToolInput,
-): Promise<Precheck | undefined> {
-  const secrets = await findSecretNames(context, current);
-  return precheck(context, toCheckedConfig(current, toolEdit), { current, secrets, isTool: true });
+function prepareTool(context: Context, current: StoredServer, toolEdit: ToolInput): Promise<Prepared> {
+  return prepareConfig(context, toCheckedConfig(current, toolEdit), { current, isTool: true });
 }
 
 /**
@@ -140,7 +134,7 @@ async function getChangeWarnings(context: Context, server: StoredServer, tool?: 
   const tokens = await estimateTokensInChunks(server.config);
   const listWarnings = [...findListWarnings(server.config, tokens), ...findViewWarnings(server.config)];
   if (!tool) return listWarnings;
-  const checkedTools = context.precheck?.config?.tools;
+  const checkedTools = context.prepared?.check?.config?.tools;
   const { views: _, ...config } = server.config;
   const toolOnlyConfig = { ...config, tools: checkedTools?.[0]?.name === tool.name ? checkedTools : [tool] };
   const toolWarnings = await getStoredWarnings(context, toolOnlyConfig, await findSecretNames(context, server));
@@ -151,10 +145,6 @@ const checkedToolPrefix = 'tools[0].';
 
 function toToolPath({ path, message }: Warning): Warning {
   return { path: path.startsWith(checkedToolPrefix) ? path.slice(checkedToolPrefix.length) : path, message };
-}
-
-async function findSecretNames(context: Context, server: StoredServer): Promise<string[]> {
-  return (await findSecrets(context.db, server)).map((secret) => secret.name);
 }
 
 const toolResultShape = storeResultShape.extend({ tool: z.string().describe('Name of the tool.') });
@@ -218,8 +208,8 @@ const addTool = operation({
   input: z.strictObject({ slug: slugInput, ...toolSchema.shape, expected_version: versionInput }),
   validatesInput: true,
   output: toolResultShape,
-  async precheck(context, input) {
-    return precheckTool(context, await getServer(context, String(input.slug)), { input });
+  async prepare(context, input) {
+    return prepareTool(context, await getServer(context, String(input.slug)), { input });
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
@@ -242,10 +232,10 @@ const updateTool = operation({
   input: z.strictObject({ slug: slugInput, tool: toolInput, ...changedFields, expected_version: versionInput }),
   validatesInput: true,
   output: toolResultShape,
-  async precheck(context, input) {
+  async prepare(context, input) {
     const current = await getServer(context, String(input.slug));
     const before = current.config.tools[findToolIndex(current, String(input.tool))];
-    return precheckTool(context, current, { input, before });
+    return prepareTool(context, current, { input, before });
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));

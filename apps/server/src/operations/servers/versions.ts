@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { findVersion, findVersions, setVersionMessage } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { findActorNames } from '../actor-names.ts';
+import { prepareConfig } from '../check-config.ts';
 import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
@@ -24,14 +25,7 @@ import {
   unchangedShape,
   versionInput,
 } from '../shapes.ts';
-import {
-  changeServer,
-  configOutput,
-  createStoredResult,
-  formatStored,
-  precheckChange,
-  storeResultShape,
-} from './store-server.ts';
+import { changeServer, configOutput, createStoredResult, formatStored, storeResultShape } from './store-server.ts';
 
 const versionRecord = z.object({
   version: z.int(),
@@ -140,9 +134,9 @@ const restoreVersion = operation({
     expected_version: versionInput,
   }),
   output: storeResultShape,
-  async precheck(context, { slug, version }) {
+  async prepare(context, { slug, version }) {
     const current = await getServer(context, slug);
-    return precheckChange(context, current, (await findVersion(context.db, current, version))?.config);
+    return prepareConfig(context, (await findVersion(context.db, current, version))?.config, { current });
   },
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);
