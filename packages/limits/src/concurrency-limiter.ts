@@ -2,11 +2,22 @@ import { getTenantId } from '@toolhost/credentials/ids';
 import { AppError } from '@toolhost/errors/errors';
 import { getRunningTimeMs, setRunningTimeout } from './running-time.ts';
 
+/**
+ * Returns the maximum that one owner (a tenant, a caller of a tenant, or a network) may use of a shared resource: half
+ * of what the other owners leave, which is what is `free` and what the owner uses already (`own`). So an owner that
+ * takes all it can get leaves some to the next one. If outsiders decide how long they use the resource, an owner gets a
+ * third (`parts`). Rounded up, so that the last unit is usable.
+ */
+export function getFairShare(free: number, own: number, parts: 2 | 3 = 2): number {
+  const left = free + own;
+  return parts === 2 ? Math.ceil(left / 2) : Math.min(left, Math.floor(left / 3) + 1);
+}
+
 type ConcurrencyLimiterOptions = {
   /** Rule that a refusal explains. */
   rule: string;
   maxConcurrent: number;
-  /** Maximum number of running requests per tenant. The limit of half of what the others leave also applies. */
+  /** Maximum number of running requests per tenant. The fair share also applies. */
   perTenant?: number;
   /** Maximum number of queued requests, and maximum size of their inputs together, in bytes. */
   maxQueued?: number;
@@ -27,11 +38,6 @@ export const defaultQueueTimeoutMs = 20_000;
 const maxSavedMs = 2000;
 const maxTrackedTenants = 1000;
 const retryAfterS = 2;
-
-/**
- * Returns half of the capacity that the others leave, which is the maximum for one tenant or actor; 1 if any is left.
- */
-const getHalfOfRemaining = (total: number, usedByOthers: number) => Math.ceil((total - usedByOthers) / 2);
 
 /**
  * Limits the concurrency of long-running work: some of it runs, some is queued in order of arrival, and the remainder
@@ -82,21 +88,21 @@ export class ConcurrencyLimiter {
   #canRun(request: QueuedRequest): boolean {
     const { maxConcurrent, perTenant = maxConcurrent } = this.#options;
     const { total, tenantCount, actorCount } = countRequests(this.#running, request);
-    const limit = Math.min(perTenant, getHalfOfRemaining(maxConcurrent, total - tenantCount));
+    const limit = Math.min(perTenant, getFairShare(maxConcurrent - total, tenantCount));
     return (
       this.#getDebtMs(request) === 0 &&
       tenantCount < limit &&
-      actorCount < getHalfOfRemaining(limit, tenantCount - actorCount)
+      actorCount < getFairShare(limit - tenantCount, actorCount)
     );
   }
 
   #canQueue(request: QueuedRequest): boolean {
     const { maxQueued = defaultMaxQueued, maxQueuedBytes = Number.POSITIVE_INFINITY } = this.#options;
     const { total, tenantCount, actorCount, bytes, tenantBytes } = countRequests(this.#queue, request);
-    const limit = getHalfOfRemaining(maxQueued, total - tenantCount);
+    const limit = getFairShare(maxQueued - total, tenantCount);
     const fitsInQueue =
-      request.bytes === 0 || tenantBytes + request.bytes <= getHalfOfRemaining(maxQueuedBytes, bytes - tenantBytes);
-    return fitsInQueue && tenantCount < limit && actorCount < getHalfOfRemaining(limit, tenantCount - actorCount);
+      request.bytes === 0 || tenantBytes + request.bytes <= getFairShare(maxQueuedBytes - bytes, tenantBytes);
+    return fitsInQueue && tenantCount < limit && actorCount < getFairShare(limit - tenantCount, actorCount);
   }
 
   async #waitForStart(request: QueuedRequest, startSignal: Promise<void>): Promise<void> {
