@@ -344,7 +344,7 @@ async function runTenantItems(maxConcurrent: number, tenants: readonly number[],
   const countRunning = (tenant: number) => running.filter(({ item }) => item.tenant === tenant).length;
   const canRun = (tenant: number) => {
     const left = maxConcurrent - (running.length - countRunning(tenant));
-    return running.length < maxConcurrent && countRunning(tenant) < Math.max(1, Math.floor(left / 2));
+    return running.length < maxConcurrent && countRunning(tenant) < Math.ceil(left / 2);
   };
   const round = runFairly<Item>({
     maxConcurrent,
