@@ -58,12 +58,9 @@ const halfOfLeft = (total: number, usedByOthers: number) => Math.ceil((total - u
 
 /** A tenant gets half of what the others leave, and one of its callers half of what its other callers leave of that. */
 function allowsHalf(claim: Claim, granted: readonly Claim[], { total, perTenant }: Capacity): boolean {
-  const [all, own, ownCaller] = [granted, ofTenant(granted, claim), ofCaller(granted, claim)].map(sum) as [
-    number,
-    number,
-    number,
-  ];
-  const limit = Math.min(perTenant, halfOfLeft(total, all - own));
+  const own = sum(ofTenant(granted, claim));
+  const ownCaller = sum(ofCaller(granted, claim));
+  const limit = Math.min(perTenant, halfOfLeft(total, sum(granted) - own));
   return own < limit && ownCaller < halfOfLeft(limit, own - ownCaller);
 }
 
@@ -92,6 +89,19 @@ function grantIfStarted(run: (work: () => Promise<void>) => Promise<unknown>): R
   return isStarted ? release : undefined;
 }
 
+/** Creates a concurrency limiter whose only slot is taken, so that everything else is queued or refused. */
+function createFullLimiter(options: { maxQueued: number; maxQueuedBytes?: number }) {
+  const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 1, ...options });
+  const end = grantIfStarted((work) => limiter.run({ workspaceId: 'first', id: 'first' }, work));
+  const grant: Grant = (claim) => {
+    const { waiting } = limiter.getCounts();
+    const actor = { workspaceId: getWorkspaceId(claim), id: `${claim.caller}` };
+    void limiter.run(actor, async () => undefined, claim.amount).catch(() => undefined);
+    return limiter.getCounts().waiting > waiting ? () => undefined : undefined;
+  };
+  return { grant, close: async () => void (await end?.()) };
+}
+
 const limiterCases: Record<string, LimiterCase> = {
   'the slots of a concurrency limiter': {
     create({ total, perTenant }) {
@@ -104,37 +114,12 @@ const limiterCases: Record<string, LimiterCase> = {
     allows: allowsHalf,
   },
   'the queue of a concurrency limiter': {
-    create({ total }) {
-      const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 1, maxQueued: total });
-      const end = grantIfStarted((work) => limiter.run({ workspaceId: 'first', id: 'first' }, work));
-      return {
-        grant(claim) {
-          const { waiting } = limiter.getCounts();
-          const run = limiter.run({ workspaceId: getWorkspaceId(claim), id: `${claim.caller}` }, async () => undefined);
-          void run.catch(() => undefined);
-          return limiter.getCounts().waiting > waiting ? () => undefined : undefined;
-        },
-        close: async () => void (await end?.()),
-      };
-    },
+    create: ({ total }) => createFullLimiter({ maxQueued: total }),
     allows: (claim, granted, { total }) => allowsHalf(claim, granted, { total, perTenant: total }),
     isQueue: true,
   },
   'the bytes in the queue of a concurrency limiter': {
-    create({ total }) {
-      const options = { maxConcurrent: 1, maxQueued: 1_000_000, maxQueuedBytes: total };
-      const limiter = new ConcurrencyLimiter({ rule: 'a rule', ...options });
-      const end = grantIfStarted((work) => limiter.run({ workspaceId: 'first', id: 'first' }, work));
-      return {
-        grant(claim) {
-          const { waiting } = limiter.getCounts();
-          const actor = { workspaceId: getWorkspaceId(claim), id: `${claim.caller}` };
-          void limiter.run(actor, async () => undefined, claim.amount).catch(() => undefined);
-          return limiter.getCounts().waiting > waiting ? () => undefined : undefined;
-        },
-        close: async () => void (await end?.()),
-      };
-    },
+    create: ({ total }) => createFullLimiter({ maxQueued: 1_000_000, maxQueuedBytes: total }),
     allows(claim, granted, { total }) {
       const own = sum(ofTenant(granted, claim));
       return own + claim.amount <= halfOfLeft(total, sum(granted) - own);
