@@ -4,12 +4,13 @@ import { getRunningTimeMs, setRunningTimeout } from './running-time.ts';
 
 /**
  * Returns the maximum that one owner (a tenant, a caller of a tenant, or a network) may use of a shared resource: half
- * of what the other owners leave, which is what is `free` and what the owner uses already (`own`). So an owner that
- * takes all it can get leaves some to the next one. If outsiders decide how long they use the resource, an owner gets a
- * third (`parts`). Rounded up, so that the last unit is usable.
+ * of what the other owners leave, which is what is `free` and what the owner uses already (`own`). If outsiders decide
+ * how long they use the resource, an owner gets one of three `parts`. So owners that take all they can get leave some
+ * to the next one.
  */
 export function getFairShare(free: number, own: number, parts: 2 | 3 = 2): number {
   const left = free + own;
+  // Rounded up, so that the last unit can be used. An owner with half of what is free, a third, may take one more.
   return parts === 2 ? Math.ceil(left / 2) : Math.min(left, Math.floor(left / 3) + 1);
 }
 
@@ -50,7 +51,7 @@ export class ConcurrencyLimiter {
   /** Time until which each tenant with a CPU share pays for the time that it used. */
   readonly #paidUntilByTenant = new Map<string, number>();
   #refused = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #cancelTimer: (() => void) | undefined;
 
   constructor(options: ConcurrencyLimiterOptions) {
     this.#options = options;
@@ -120,7 +121,7 @@ export class ConcurrencyLimiter {
 
   /** Starts the requests that may run now, and checks again once a tenant has paid. */
   #startQueued(): void {
-    clearTimeout(this.#timer);
+    this.#cancelTimer?.();
     let nextPaidMs = Number.POSITIVE_INFINITY;
     const getPaidUntil = ({ tenant }: QueuedRequest) => this.#paidUntilByTenant.get(tenant) ?? 0;
     const orderedQueue = this.#options.cpuShare
@@ -134,7 +135,7 @@ export class ConcurrencyLimiter {
       } else nextPaidMs = Math.min(nextPaidMs, this.#getDebtMs(request) || nextPaidMs);
     }
     if (nextPaidMs < Number.POSITIVE_INFINITY)
-      this.#timer = setTimeout(() => this.#startQueued(), Math.ceil(nextPaidMs)).unref();
+      this.#cancelTimer = setRunningTimeout(nextPaidMs, () => this.#startQueued());
   }
 
   #chargeTime({ tenant }: QueuedRequest, ms: number): void {

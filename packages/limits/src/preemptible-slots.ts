@@ -83,24 +83,24 @@ export function createPreemptibleSlots({
   ): Promise<Result> => {
     const tenant = getTenantId(workspaceId);
     if (!tryFreeSlot({ tenant, callerKey })) throw createTooManyError(noSlotMessage);
-    const place: TakenSlot = { tenant, callerKey, slowSince: undefined, evicted: new AbortController() };
-    const { signal: evicted } = place.evicted;
-    takenSlots.add(place);
+    const taken: TakenSlot = { tenant, callerKey, slowSince: undefined, evicted: new AbortController() };
+    const { signal: evicted } = taken.evicted;
+    takenSlots.add(taken);
     try {
       return await work({
         evicted,
         async runPreemptible(preemptibleWork) {
-          place.slowSince = clock();
+          taken.slowSince = clock();
           const result = await preemptibleWork();
           evicted.throwIfAborted();
-          place.slowSince = undefined;
+          taken.slowSince = undefined;
           return result;
         },
       });
     } catch (error) {
       throw evicted.aborted ? createTooManyError(evictedMessage, error) : error;
     } finally {
-      takenSlots.delete(place);
+      takenSlots.delete(taken);
     }
   };
 }
