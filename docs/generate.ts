@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { operationList } from '@toolhost/server/operations';
 import { reservedSlugs } from '@toolhost/tool-config/slug';
@@ -11,7 +11,7 @@ import { requirements } from '../test/requirements.ts';
 import { clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';
 import { declaredFile, formatDeclarations } from './declared.ts';
-import { limitsPage } from './limits-page.ts';
+import { limitsPage, updateUserLimits } from './limits-page.ts';
 import { metricsPage } from './metrics-page.ts';
 
 type JsonSchema = {
@@ -192,7 +192,10 @@ function promisesPage(): string {
   return ['# Promises', generated.replace('src/', 'test/requirements.ts'), introduction, ...sections].join('\n');
 }
 
-/** Generates the reference pages by file name, except the metrics page, which requires a running service. */
+/**
+ * Generates the reference pages by path in `docs/reference/`, and the page of limits for users, which has a generated
+ * table. The metrics page is missing, because it requires a running service.
+ */
 export function referencePages(): Record<string, string> {
   return {
     'operations.md': operationsPage(),
@@ -202,6 +205,7 @@ export function referencePages(): Record<string, string> {
     'clients.md': clientsPage(generated),
     'limits.md': limitsPage(generated),
     'promises.md': promisesPage(),
+    '../limits.md': updateUserLimits(readFileSync(join(import.meta.dirname, 'limits.md'), 'utf8')),
   };
 }
 

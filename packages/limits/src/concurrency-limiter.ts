@@ -2,11 +2,23 @@ import { getTenantId } from '@toolhost/credentials/ids';
 import { AppError } from '@toolhost/errors/errors';
 import { getRunningTimeMs, setRunningTimeout } from './running-time.ts';
 
+/**
+ * Returns the maximum that one owner (a tenant, a caller of a tenant, or a network) may use of a shared resource: half
+ * of what the other owners leave, which is what is `free` and what the owner uses already (`own`). If outsiders decide
+ * how long they use the resource, an owner gets one of three `parts`. So owners that take all they can get leave some
+ * to the next one.
+ */
+export function getFairShare(free: number, own: number, parts: 2 | 3 = 2): number {
+  const left = free + own;
+  // Rounded up, so that the last unit can be used. An owner with half of what is free, a third, may take one more.
+  return parts === 2 ? Math.ceil(left / 2) : Math.min(left, Math.floor(left / 3) + 1);
+}
+
 type ConcurrencyLimiterOptions = {
   /** Rule that a refusal explains. */
   rule: string;
   maxConcurrent: number;
-  /** Maximum number of running requests per tenant. The limit of half of what the others leave also applies. */
+  /** Maximum number of running requests per tenant. The fair share also applies. */
   perTenant?: number;
   /** Maximum number of queued requests, and maximum size of their inputs together, in bytes. */
   maxQueued?: number;
@@ -29,11 +41,6 @@ const maxTrackedTenants = 1000;
 const retryAfterS = 2;
 
 /**
- * Returns half of the capacity that the others leave, which is the maximum for one tenant or actor; 1 if any is left.
- */
-const getHalfOfRemaining = (total: number, usedByOthers: number) => Math.ceil((total - usedByOthers) / 2);
-
-/**
  * Limits the concurrency of long-running work: some of it runs, some is queued in order of arrival, and the remainder
  * is refused. Where tenants have a CPU share, the one that owes the least starts first.
  */
@@ -44,7 +51,7 @@ export class ConcurrencyLimiter {
   /** Time until which each tenant with a CPU share pays for the time that it used. */
   readonly #paidUntilByTenant = new Map<string, number>();
   #refused = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #cancelTimer: (() => void) | undefined;
 
   constructor(options: ConcurrencyLimiterOptions) {
     this.#options = options;
@@ -82,21 +89,21 @@ export class ConcurrencyLimiter {
   #canRun(request: QueuedRequest): boolean {
     const { maxConcurrent, perTenant = maxConcurrent } = this.#options;
     const { total, tenantCount, actorCount } = countRequests(this.#running, request);
-    const limit = Math.min(perTenant, getHalfOfRemaining(maxConcurrent, total - tenantCount));
+    const limit = Math.min(perTenant, getFairShare(maxConcurrent - total, tenantCount));
     return (
       this.#getDebtMs(request) === 0 &&
       tenantCount < limit &&
-      actorCount < getHalfOfRemaining(limit, tenantCount - actorCount)
+      actorCount < getFairShare(limit - tenantCount, actorCount)
     );
   }
 
   #canQueue(request: QueuedRequest): boolean {
     const { maxQueued = defaultMaxQueued, maxQueuedBytes = Number.POSITIVE_INFINITY } = this.#options;
     const { total, tenantCount, actorCount, bytes, tenantBytes } = countRequests(this.#queue, request);
-    const limit = getHalfOfRemaining(maxQueued, total - tenantCount);
+    const limit = getFairShare(maxQueued - total, tenantCount);
     const fitsInQueue =
-      request.bytes === 0 || tenantBytes + request.bytes <= getHalfOfRemaining(maxQueuedBytes, bytes - tenantBytes);
-    return fitsInQueue && tenantCount < limit && actorCount < getHalfOfRemaining(limit, tenantCount - actorCount);
+      request.bytes === 0 || tenantBytes + request.bytes <= getFairShare(maxQueuedBytes - bytes, tenantBytes);
+    return fitsInQueue && tenantCount < limit && actorCount < getFairShare(limit - tenantCount, actorCount);
   }
 
   async #waitForStart(request: QueuedRequest, startSignal: Promise<void>): Promise<void> {
@@ -114,7 +121,7 @@ export class ConcurrencyLimiter {
 
   /** Starts the requests that may run now, and checks again once a tenant has paid. */
   #startQueued(): void {
-    clearTimeout(this.#timer);
+    this.#cancelTimer?.();
     let nextPaidMs = Number.POSITIVE_INFINITY;
     const getPaidUntil = ({ tenant }: QueuedRequest) => this.#paidUntilByTenant.get(tenant) ?? 0;
     const orderedQueue = this.#options.cpuShare
@@ -128,7 +135,7 @@ export class ConcurrencyLimiter {
       } else nextPaidMs = Math.min(nextPaidMs, this.#getDebtMs(request) || nextPaidMs);
     }
     if (nextPaidMs < Number.POSITIVE_INFINITY)
-      this.#timer = setTimeout(() => this.#startQueued(), Math.ceil(nextPaidMs)).unref();
+      this.#cancelTimer = setRunningTimeout(nextPaidMs, () => this.#startQueued());
   }
 
   #chargeTime({ tenant }: QueuedRequest, ms: number): void {

@@ -1,5 +1,6 @@
 import { getTenantId } from '@toolhost/credentials/ids';
 import { AppError } from '@toolhost/errors/errors';
+import { getFairShare } from './concurrency-limiter.ts';
 
 /** Bodies, responses, and arguments up to this size, in bytes, are not counted: a connection itself takes as much. */
 export const minCountedBytes = 16 * 1024;
@@ -9,8 +10,8 @@ const retryAfterS = 5;
 /**
  * Limits the memory of the process that work and slow clients may fill: bodies, arguments, responses, job inputs,
  * configurations. Bytes are charged to a tenant or, because anyone can send a token to any server, to the network of an
- * unverified caller. One of them may use at most half of what the others leave free, and unverified callers together at
- * most half of the budget. A reservation that does not fit is refused immediately.
+ * unverified caller. Each has its fair share, and unverified callers together get at most half of the budget. A
+ * reservation that does not fit is refused immediately.
  */
 export class MemoryBudget {
   readonly #maxBytes: number;
@@ -50,10 +51,9 @@ export class MemoryBudget {
   /** Returns true if the tenant or network uses more than its share. */
   isOverLimit(workspaceId: string, network: string | undefined): boolean {
     const ownerBytes = this.#bytesByOwner.get(network ?? getTenantId(workspaceId)) ?? 0;
-    const isUnverified = network !== undefined;
     return (
-      ownerBytes * 2 > this.#maxBytes - (this.#totalBytes - ownerBytes) ||
-      (isUnverified && this.#unverifiedBytes * 2 > this.#maxBytes)
+      ownerBytes > getFairShare(this.#maxBytes - this.#totalBytes, ownerBytes) ||
+      (network !== undefined && this.#unverifiedBytes > this.maxReservationBytes)
     );
   }
 

@@ -1,5 +1,6 @@
 import { getTenantId } from '@toolhost/credentials/ids';
 import { AppError } from '@toolhost/errors/errors';
+import { getFairShare } from './concurrency-limiter.ts';
 
 /**
  * Identifies who is charged for work within a tenant. Unverified callers may be one person under many names: with
@@ -7,45 +8,9 @@ import { AppError } from '@toolhost/errors/errors';
  */
 export type CallerKey = { readonly name: string; readonly isUnverified: boolean };
 
-/** Maximum number of units of work that may run concurrently, for one tenant and in total. */
-type WorkLimits = { perTenant: number; total: number };
-
-/**
- * Returns true if a tenant that runs `ownCount` units of work may start another one when `free` more are possible in
- * total. Clients decide how long their work takes, so a tenant gets at most half of the remaining capacity. Even if a
- * few tenants take all they can get, some is left for others.
- */
-function hasCapacity({ perTenant }: WorkLimits, ownCount: number, free: number): boolean {
-  return free > 0 && ownCount < perTenant && ownCount * 2 <= free;
-}
-
-/**
- * Returns a function that runs work for a tenant if there is capacity, and otherwise refuses it immediately with this
- * message.
- * @throws AppError tooMany, and any error of the work
- */
-export function createWorkLimiter(limits: WorkLimits, refusalMessage: string) {
-  const running = new Map<string, number>();
-  let runningTotal = 0;
-  return async <Result>(tenant: string, work: () => Promise<Result>): Promise<Result> => {
-    const ownCount = running.get(tenant) ?? 0;
-    if (!hasCapacity(limits, ownCount, limits.total - runningTotal))
-      throw new AppError('tooMany', refusalMessage, { retryAfterS: 5 });
-    runningTotal++;
-    running.set(tenant, ownCount + 1);
-    try {
-      return await work();
-    } finally {
-      runningTotal--;
-      const remaining = (running.get(tenant) ?? 1) - 1;
-      if (remaining > 0) running.set(tenant, remaining);
-      else running.delete(tenant);
-    }
-  };
-}
-
 export type PreemptibleSlotOptions = {
-  limits: WorkLimits;
+  /** Maximum number of units of work that may run concurrently, for one tenant and in total. */
+  limits: { perTenant: number; total: number };
   /** Minimum time that slow work keeps its slot, in ms. */
   minHoldMs: number;
   /** Returns the monotonic ms during which this process ran. */
@@ -72,7 +37,7 @@ type TakenSlot = SlotOwner & { slowSince: number | undefined; evicted: AbortCont
  * Returns a function that gives work a slot if one is free, and otherwise refuses it immediately. Hosts and clients may
  * be arbitrarily slow. If all slots are taken, a tenant without one gets the slot that has been slow the longest,
  * preferably from a tenant with several. Callers within a tenant without a slot are treated the same way; an unverified
- * caller gets at most half of the tenant's remaining slots, and never that of a verified caller.
+ * caller gets a fair share of the tenant's slots, and never that of a verified caller.
  * @throws AppError tooMany, and any error of the work
  */
 export function createPreemptibleSlots({
@@ -90,9 +55,10 @@ export function createPreemptibleSlots({
   function tryFreeSlot({ tenant, callerKey }: SlotOwner): boolean {
     const slots = getTenantSlots(tenant);
     const ownCount = slots.length;
-    const free = limits.total - takenSlots.size;
-    if (hasCapacity(limits, ownCount, free))
-      return !callerKey?.isUnverified || countCallerSlots(slots, callerKey) * 2 <= limits.perTenant - ownCount;
+    if (ownCount < Math.min(limits.perTenant, getFairShare(limits.total - takenSlots.size, ownCount, 3))) {
+      const callerCount = callerKey?.isUnverified ? countCallerSlots(slots, callerKey) : 0;
+      return callerCount < getFairShare(limits.perTenant - ownCount, callerCount, 3);
+    }
     if (ownCount === 0) return evict([...takenSlots].filter(isSlow), (slot) => getTenantSlots(slot.tenant).length > 1);
     if (!callerKey || countCallerSlots(slots, callerKey) > 0) return false;
     const slow = slots.filter(isSlow);
@@ -117,24 +83,24 @@ export function createPreemptibleSlots({
   ): Promise<Result> => {
     const tenant = getTenantId(workspaceId);
     if (!tryFreeSlot({ tenant, callerKey })) throw createTooManyError(noSlotMessage);
-    const place: TakenSlot = { tenant, callerKey, slowSince: undefined, evicted: new AbortController() };
-    const { signal: evicted } = place.evicted;
-    takenSlots.add(place);
+    const taken: TakenSlot = { tenant, callerKey, slowSince: undefined, evicted: new AbortController() };
+    const { signal: evicted } = taken.evicted;
+    takenSlots.add(taken);
     try {
       return await work({
         evicted,
         async runPreemptible(preemptibleWork) {
-          place.slowSince = clock();
+          taken.slowSince = clock();
           const result = await preemptibleWork();
           evicted.throwIfAborted();
-          place.slowSince = undefined;
+          taken.slowSince = undefined;
           return result;
         },
       });
     } catch (error) {
       throw evicted.aborted ? createTooManyError(evictedMessage, error) : error;
     } finally {
-      takenSlots.delete(place);
+      takenSlots.delete(taken);
     }
   };
 }

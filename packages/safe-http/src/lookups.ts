@@ -1,4 +1,5 @@
 import type { LookupAddress } from 'node:dns';
+import { getFairShare } from '@toolhost/limits/concurrency-limiter';
 import type { Resolve } from './connector.ts';
 
 /** Maximum concurrent lookups: in total, for one tenant, for all unverified callers, and for one of their addresses. */
@@ -38,8 +39,7 @@ export function getLookupLimits(threadPoolSize: string | undefined): LookupLimit
 
 /**
  * Shares name lookups fairly. A tenant, or an address of unverified callers, whose name servers do not respond uses up
- * only its own share, which is at most half of the free capacity. Unverified callers leave half of all lookups to
- * tenants. Further lookups wait for a short time. Concurrent requests for the same name share one lookup.
+ * only its own share. Unverified callers leave half of all lookups to tenants. Further lookups wait for a short time. Concurrent requests for the same name share one lookup.
  */
 export function createLookups(resolve: Resolve, limits: LookupLimits, after: After): Lookups {
   const running = new Map<string, Callback[]>();
@@ -48,12 +48,10 @@ export function createLookups(resolve: Resolve, limits: LookupLimits, after: Aft
   let unverifiedRunning = 0;
 
   function canStart({ isUnverified, running: ownRunning }: LookupOwner): boolean {
-    const freeSlots = isUnverified
-      ? Math.min(limits.total - running.size, limits.unverified - unverifiedRunning)
-      : limits.total - running.size;
-    return (
-      freeSlots > 0 && ownRunning < (isUnverified ? limits.perAddress : limits.perTenant) && ownRunning * 2 <= freeSlots
-    );
+    const free = limits.total - running.size;
+    if (!isUnverified) return ownRunning < Math.min(limits.perTenant, getFairShare(free, ownRunning, 3));
+    const freeForUnverified = Math.min(free, limits.unverified - unverifiedRunning);
+    return ownRunning < Math.min(limits.perAddress, getFairShare(freeForUnverified, ownRunning, 3));
   }
 
   function updateCount(key: string, owner: LookupOwner, change: 1 | -1): void {

@@ -1,7 +1,7 @@
 import type { ClientRequest } from '@toolhost/credentials/client-request';
 import { AppError } from '@toolhost/errors/errors';
 import { getProcessShare, getWiderNetworks, type Processes } from '@toolhost/limits/call-limits';
-import { createWorkLimiter } from '@toolhost/limits/preemptible-slots';
+import { getFairShare } from '@toolhost/limits/concurrency-limiter';
 
 /**
  * Limits the frequency of an action per network, as returned by `getClientNetwork`. The enclosing networks are limited
@@ -85,7 +85,7 @@ export type ReturnLimitOptions = Omit<AddressLimitOptions, 'permits'> & {
 /** Maximum rejected codes per minute: of one address, and of all returns from one provider. */
 export const maxFailures = { perAddress: 100, perProvider: 300 };
 /** Maximum concurrent returns: from one provider to one address, and in total. */
-const maxConcurrent = { perTenant: 20, total: 2000 };
+const maxConcurrent = { perOwner: 20, total: 2000 };
 
 /**
  * Limits how often unverified callers make the service send made-up codes to a provider. A provider that throttles this
@@ -96,10 +96,9 @@ export function createReturnLimit({ getNetwork, signInProvider, ...options }: Re
   const addressLimit = createAddressLimit({ ...options, permits: maxFailures.perAddress });
   const singleFailureLimit = createAddressLimit({ ...options, permits: 1 });
   const providerLimit = createAddressLimit({ ...options, permits: maxFailures.perProvider });
-  const busyMessage = 'too many logins are being completed; try again in a moment';
   // Tenants choose the providers of their servers, and a slow one must not prevent everyone from signing in.
-  const runServerLogin = createWorkLimiter(maxConcurrent, busyMessage);
-  const runSignIn = createWorkLimiter(maxConcurrent, busyMessage);
+  const runServerLogin = createReturnLimiter();
+  const runSignIn = createReturnLimiter();
 
   /**
    * Handles a person's return from a provider. The work calls `onCodeRefused` when the provider rejected a code.
@@ -120,13 +119,34 @@ export function createReturnLimit({ getNetwork, signInProvider, ...options }: Re
       throw new AppError('tooMany', 'too many sign-ins from this address have failed; wait a minute and start again', {
         retryAfterS: Math.ceil(waitMs / 1000),
       });
-    const runBounded = provider === signInProvider ? runSignIn : runServerLogin;
-    return runBounded(providerAndNetwork, () =>
+    const run = provider === signInProvider ? runSignIn : runServerLogin;
+    return run(providerAndNetwork, () =>
       work(() => {
         addressLimit.take(network);
         singleFailureLimit.take(providerAndNetwork);
         providerLimit.take(provider);
       }),
     );
+  };
+}
+
+/** Returns a function that runs the work of a return, or refuses it if its owner has too many. @throws AppError tooMany */
+function createReturnLimiter() {
+  const runningByOwner = new Map<string, number>();
+  let running = 0;
+  return async <Result>(owner: string, work: () => Promise<Result>): Promise<Result> => {
+    const own = runningByOwner.get(owner) ?? 0;
+    if (own >= Math.min(maxConcurrent.perOwner, getFairShare(maxConcurrent.total - running, own, 3)))
+      throw new AppError('tooMany', 'too many logins are being completed; try again in a moment', { retryAfterS: 5 });
+    running++;
+    runningByOwner.set(owner, own + 1);
+    try {
+      return await work();
+    } finally {
+      running--;
+      const remaining = (runningByOwner.get(owner) ?? 1) - 1;
+      if (remaining > 0) runningByOwner.set(owner, remaining);
+      else runningByOwner.delete(owner);
+    }
   };
 }

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { getTenantId } from '@toolhost/credentials/ids';
 import { JobError } from '@toolhost/errors/errors';
+import { getFairShare } from '@toolhost/limits/concurrency-limiter';
 import type { MemoryBudget } from '@toolhost/limits/memory-budget';
 import type { JobInput, JobKind, JobOutput } from './jobs.ts';
 import type { JobMessage, JobResult } from './thread.ts';
@@ -275,10 +276,7 @@ const maxInputDepth = 2;
 /** Maximum queued items of one tenant, and in total. */
 type QueueLimits = { perTenant: number; total: number };
 
-/**
- * A queue that serves tenants in round-robin order, and the items of one tenant first in, first out. A tenant may use
- * at most half of the free slots, so that a few tenants that queue as much as they can leave some to the others.
- */
+/** A queue that serves tenants in round-robin order, and the items of one tenant first in, first out. */
 class FairQueue<Item> {
   readonly #limits: QueueLimits;
   /** Tenants in round-robin order. */
@@ -293,11 +291,11 @@ class FairQueue<Item> {
     return this.#size;
   }
 
-  /** Returns false if the queue is full. */
+  /** Returns false if the queue is full, or the tenant's share of it. */
   add(tenant: string, item: Item): boolean {
     const items = this.#waiting.get(tenant) ?? [];
-    const freeSlots = this.#limits.total - this.#size;
-    if (freeSlots <= 0 || items.length * 2 > freeSlots || items.length >= this.#limits.perTenant) return false;
+    const { perTenant, total } = this.#limits;
+    if (items.length >= Math.min(perTenant, getFairShare(total - this.#size, items.length, 3))) return false;
     items.push(item);
     this.#waiting.set(tenant, items);
     this.#size++;

@@ -1,4 +1,6 @@
 import { getTenantId } from '@toolhost/credentials/ids';
+import { getFairShare } from '@toolhost/limits/concurrency-limiter';
+import { getRunningTimeMs } from '@toolhost/limits/running-time';
 import { minuteMs } from '../../store/calls/call-writer.ts';
 
 type FairWork<Item> = {
@@ -11,10 +13,7 @@ type FairWork<Item> = {
 /** Time after which a round starts no more items. The next round continues. */
 const maxRoundMs = minuteMs;
 
-/**
- * Runs due work fairly. A tenant may run one item, or half of the capacity that the others leave if that is more, so a
- * tenant that waits for slow servers delays no other tenant.
- */
+/** Runs due work. Each tenant has a fair share of the capacity, so one that waits for slow servers delays no other. */
 export async function runFairly<Item extends { workspaceId: string }>(work: FairWork<Item>): Promise<void> {
   const { maxConcurrent } = work;
   const running = new Map<Item, Promise<void>>();
@@ -25,7 +24,7 @@ export async function runFairly<Item extends { workspaceId: string }>(work: Fair
     const tenantRunning = [...running.keys()].filter(
       (otherItem) => getTenantId(otherItem.workspaceId) === getTenantId(workspaceId),
     ).length;
-    return tenantRunning < Math.max(1, Math.floor((maxConcurrent - (running.size - tenantRunning)) / 2));
+    return tenantRunning < getFairShare(maxConcurrent - running.size, tenantRunning);
   };
   const takeNext = async (): Promise<Item | undefined> => {
     if (running.size === maxConcurrent) return undefined;
@@ -42,8 +41,8 @@ export async function runFairly<Item extends { workspaceId: string }>(work: Fair
     running.set(item, completion);
   };
 
-  const deadline = performance.now() + maxRoundMs;
-  while (failures.length === 0 && performance.now() < deadline) {
+  const deadline = getRunningTimeMs() + maxRoundMs;
+  while (failures.length === 0 && getRunningTimeMs() < deadline) {
     const item = await takeNext();
     if (item) start(item);
     else if (running.size === 0) break;

@@ -29,39 +29,109 @@ export const limiterKinds = ['key', 'address', 'unverified', 'server', 'workspac
 export type LimiterKind = (typeof limiterKinds)[number];
 
 /** One limit in use: the calls that run under it, and those that wait for a slot. */
-export type Limiter = {
-  kind: LimiterKind;
+export class Limiter {
+  readonly kind: LimiterKind;
   /** Key under which its quotas are counted. */
-  id: string;
+  readonly id: string;
   /** Tenant of the workspace. Empty for all other limiters. */
-  tenant: string;
-  /** Maximum number of concurrent calls; 0 means no limit. It may change at any time. */
-  slots: number;
-  /** Maximum number of calls per second; 0 means no limit. It may change at any time. */
-  rate: number;
-  running: number;
-  /** Number of calls that run, wait here, or wait elsewhere and will come here. */
-  inFlight: number;
-  /** Functions that start the waiting calls, first come, first served. */
-  queue: (() => void)[];
-  /** Theoretical arrival time of the next call (generic cell rate algorithm), in monotonic ms. */
-  nextAllowedAt: number;
-  /** Network and time of the last verified call, and time of the last one from another network, in monotonic ms. */
-  verifiedNetwork: string | undefined;
-  verifiedAt: number;
-  otherVerifiedAt: number;
-  /** Calls refused in the last minute. Undefined before the first refusal. */
-  recentRefusals: RecentCount | undefined;
+  tenant = '';
+  /** Maximum number of concurrent calls, and of calls per second; 0 means no limit. They may change at any time. */
+  slots = 0;
+  rate = 0;
   /** Maximum number of calls in a minute and in a day; 0 means no quota. They may change at any time. */
-  perMinute: number;
-  perDay: number;
+  perMinute = 0;
+  perDay = 0;
   /** The configured limits that were last applied, and for how many processes. Undefined for a derived half limiter. */
   appliedLimits: KeyLimits | undefined;
-  processes: number;
+  processes = 0;
+  running = 0;
+  /** Number of calls that run, wait here, or wait elsewhere and will come here. */
+  inFlight = 0;
+  /** Functions that start the waiting calls, first come, first served. */
+  readonly queue: (() => void)[] = [];
+  /** Theoretical arrival time of the next call (generic cell rate algorithm), in monotonic ms. */
+  nextAllowedAt = 0;
+  /** Network and time of the last verified call, and time of the last one from another network, in monotonic ms. */
+  verifiedNetwork: string | undefined;
+  verifiedAt = Number.NEGATIVE_INFINITY;
+  otherVerifiedAt = Number.NEGATIVE_INFINITY;
+  /** Calls refused in the last minute. Undefined before the first refusal. */
+  recentRefusals: RecentCount | undefined;
   /** This process's reservations from the quotas. Undefined before the first call under a quota. */
   minute: QuotaReservation | undefined;
   day: QuotaReservation | undefined;
-};
+
+  constructor(kind: LimiterKind, id: string) {
+    this.kind = kind;
+    this.id = id;
+  }
+
+  /** Applies limits, with a share for this process. */
+  apply(limits: KeyLimits, concurrentCalls: number, processes: number): void {
+    this.appliedLimits = limits;
+    this.processes = processes;
+    const { callsPerSecond = 0, callsPerMinute = 0, callsPerDay = 0 } = limits;
+    this.slots = getProcessShare(concurrentCalls, processes);
+    this.rate = callsPerSecond === 0 ? 0 : Math.max(Math.min(1, callsPerSecond), callsPerSecond / processes);
+    this.perMinute = callsPerMinute;
+    this.perDay = callsPerDay;
+  }
+
+  applyHalfOf({ slots, rate }: Limiter): void {
+    this.slots = toHalf(slots);
+    this.rate = rate / 2;
+  }
+
+  isIdle(now: number): boolean {
+    const hasRefusals = this.recentRefusals !== undefined && getRecentTotal(this.recentRefusals, now) > 0;
+    return this.inFlight === 0 && this.nextAllowedAt <= now && !hasRefusals;
+  }
+
+  /** Returns true if a call may run immediately, without overtaking a waiting one. */
+  hasSlot(): boolean {
+    return this.slots === 0 || (this.running < this.slots && this.queue.length === 0);
+  }
+
+  releaseSlot(): void {
+    this.running--;
+    if (this.queue.length > 0) this.#startWaiting();
+  }
+
+  #startWaiting(): void {
+    while (this.queue.length > 0 && (this.slots === 0 || this.running < this.slots)) {
+      this.running++;
+      this.queue.shift()?.();
+    }
+  }
+
+  /**
+   * Waits in the queue, first come, first served. Resolves with `started` when the slot is taken, with `late` after
+   * `timeoutMs` (excluding pauses of this process), and with `gone` when the client disconnects.
+   */
+  waitForSlot(
+    timeoutMs: number,
+    onDisconnect: ((cancel: () => void) => void) | undefined,
+  ): Promise<'started' | 'late' | 'gone'> {
+    const { promise, resolve } = Promise.withResolvers<'started' | 'late' | 'gone'>();
+    const start = () => {
+      cancel();
+      resolve('started');
+    };
+    const leaveQueue = (reason: 'late' | 'gone') => {
+      const index = this.queue.indexOf(start);
+      if (index < 0) return;
+      this.queue.splice(index, 1);
+      cancel();
+      resolve(reason);
+    };
+    const cancel = setRunningTimeout(timeoutMs, () => leaveQueue('late'));
+    this.queue.push(start);
+    onDisconnect?.(() => leaveQueue('gone'));
+    // The limit may have been raised since the other calls started to wait.
+    this.#startWaiting();
+    return promise;
+  }
+}
 
 export const maxQueueLength = 50;
 /**
@@ -110,37 +180,26 @@ export class LimiterRegistry {
    * Returns the limiters in the order in which the call takes slots. The last two are those of the server and of the
    * workspace.
    */
-  getLimiters(
-    { id, workspaceId, limits: configuredLimits }: LimitedServer,
-    caller: LimitedCaller,
-    now: number,
-  ): Limiter[] {
-    const { concurrentPerKey, processes } = this.#options;
-    const count = processes?.count ?? 1;
-    const server = getLimiter(this.#servers, id, now);
-    if (server.appliedLimits !== configuredLimits.server || server.processes !== count)
-      applyLimits(server, configuredLimits.server, configuredLimits.server.concurrentCalls, count);
-    const workspace = getLimiter(this.#workspaces, workspaceId, now);
+  getLimiters({ id, workspaceId, limits }: LimitedServer, caller: LimitedCaller, now: number): Limiter[] {
+    const { concurrentPerKey } = this.#options;
+    const server = this.#getLimiter(this.#servers, id, now, limits.server, limits.server.concurrentCalls);
+    const workspace = this.#getLimiter(
+      this.#workspaces,
+      workspaceId,
+      now,
+      limits.workspace,
+      limits.workspace.concurrentCalls,
+    );
     if (workspace.tenant === '') workspace.tenant = getTenantId(workspaceId);
-    if (workspace.appliedLimits !== configuredLimits.workspace || workspace.processes !== count)
-      applyLimits(workspace, configuredLimits.workspace, configuredLimits.workspace.concurrentCalls, count);
     const limiters: Limiter[] = [];
     const { limitedKeys = noKeys, network } = caller;
     // If any credential is accepted, a caller has no id.
     if (caller.id !== undefined && concurrentPerKey !== 0) {
-      const callerLimiter = caller.isVerified
-        ? getLimiter(this.#keys, caller.id, now)
-        : getLimiter(this.#addresses, `${id} ${network}`, now);
-      if (callerLimiter.appliedLimits !== noLimits || callerLimiter.processes !== count)
-        applyLimits(callerLimiter, noLimits, concurrentPerKey, count);
-      limiters.push(callerLimiter);
+      const group = caller.isVerified ? this.#keys : this.#addresses;
+      const key = caller.isVerified ? caller.id : `${id} ${network}`;
+      limiters.push(this.#getLimiter(group, key, now, noLimits, concurrentPerKey));
     }
-    for (const { id: key, limits } of limitedKeys) {
-      const keyLimiter = getLimiter(this.#limitedKeys, key, now);
-      if (keyLimiter.appliedLimits !== limits || keyLimiter.processes !== count)
-        applyLimits(keyLimiter, limits, 0, count);
-      limiters.push(keyLimiter);
-    }
+    for (const key of limitedKeys) limiters.push(this.#getLimiter(this.#limitedKeys, key.id, now, key.limits));
     if (caller.keyId === undefined) {
       this.#addHalfLimiters(limiters, server, caller, now);
       this.#addHalfLimiters(limiters, workspace, caller, now);
@@ -152,14 +211,27 @@ export class LimiterRegistry {
   /** Adds the limiters that give a caller half of the server or workspace with the limiter `base`. */
   #addHalfLimiters(limiters: Limiter[], base: Limiter, { network = '', isVerified }: LimitedCaller, now: number): void {
     const otherVerifiedAt = base.verifiedNetwork === network ? base.otherVerifiedAt : base.verifiedAt;
-    if (now - otherVerifiedAt < verifiedTtlMs)
-      limiters.push(applyHalf(getLimiter(this.#addressHalves, `${base.id} ${network}`, now), base));
+    if (now - otherVerifiedAt < verifiedTtlMs) {
+      const addressHalf = this.#getLimiter(this.#addressHalves, `${base.id} ${network}`, now);
+      addressHalf.applyHalfOf(base);
+      limiters.push(addressHalf);
+    }
     if (isVerified || now - base.verifiedAt >= verifiedTtlMs) return;
-    const unverifiedHalf = applyHalf(getLimiter(this.#unverifiedHalves, base.id, now), base);
+    const unverifiedHalf = this.#getLimiter(this.#unverifiedHalves, base.id, now);
+    unverifiedHalf.applyHalfOf(base);
     // An address has no quotas. They are counted in the database, which stores no addresses.
     unverifiedHalf.perMinute = toHalf(base.perMinute);
     unverifiedHalf.perDay = toHalf(base.perDay);
     limiters.push(unverifiedHalf);
+  }
+
+  /** Returns the limiter of an id, with its limits applied if they or the number of processes changed. */
+  #getLimiter(group: LimiterGroup, id: string, now: number, limits?: KeyLimits, concurrentCalls = 0): Limiter {
+    const limiter = group.byId.get(id) ?? addLimiter(group, id, now);
+    const { count } = this.#options.processes ?? oneProcess;
+    if (limits && (limiter.appliedLimits !== limits || limiter.processes !== count))
+      limiter.apply(limits, concurrentCalls, count);
+    return limiter;
   }
 
   findServer(id: string): Limiter | undefined {
@@ -171,67 +243,22 @@ export class LimiterRegistry {
   }
 }
 
-function getLimiter(group: LimiterGroup, id: string, now: number): Limiter {
+const oneProcess: Processes = { count: 1 };
+
+function addLimiter(group: LimiterGroup, id: string, now: number): Limiter {
   const { kind, byId } = group;
-  const existing = byId.get(id);
-  if (existing) return existing;
   if (byId.size >= group.sweepAt) {
-    for (const [idleId, limiter] of byId) if (isIdle(limiter, now)) byId.delete(idleId);
+    for (const [otherId, limiter] of byId) if (limiter.isIdle(now)) byId.delete(otherId);
     group.sweepAt = Math.max(sweepThreshold, byId.size * 2);
   }
-  const limits = { slots: 0, rate: 0, perMinute: 0, perDay: 0, appliedLimits: undefined, processes: 0 };
-  const usage = {
-    running: 0,
-    inFlight: 0,
-    queue: [],
-    nextAllowedAt: 0,
-    recentRefusals: undefined,
-    minute: undefined,
-    day: undefined,
-  };
-  const never = Number.NEGATIVE_INFINITY;
-  const newLimiter: Limiter = {
-    kind,
-    id,
-    tenant: '',
-    ...limits,
-    ...usage,
-    verifiedNetwork: undefined,
-    verifiedAt: never,
-    otherVerifiedAt: never,
-  };
-  byId.set(id, newLimiter);
-  return newLimiter;
-}
-
-function isIdle(limiter: Limiter, now: number): boolean {
-  return (
-    limiter.inFlight === 0 &&
-    limiter.nextAllowedAt <= now &&
-    !(limiter.recentRefusals && getRecentTotal(limiter.recentRefusals, now) > 0)
-  );
-}
-
-/** Applies limits to a limiter, with a share for this process. */
-function applyLimits(limiter: Limiter, limits: KeyLimits, concurrentCalls: number, processes: number): void {
-  limiter.appliedLimits = limits;
-  limiter.processes = processes;
-  const { callsPerSecond = 0, callsPerMinute = 0, callsPerDay = 0 } = limits;
-  limiter.slots = getProcessShare(concurrentCalls, processes);
-  limiter.rate = callsPerSecond === 0 ? 0 : Math.max(Math.min(1, callsPerSecond), callsPerSecond / processes);
-  limiter.perMinute = callsPerMinute;
-  limiter.perDay = callsPerDay;
-}
-
-function applyHalf(limiter: Limiter, base: Limiter): Limiter {
-  limiter.slots = toHalf(base.slots);
-  limiter.rate = base.rate / 2;
+  const limiter = new Limiter(kind, id);
+  byId.set(id, limiter);
   return limiter;
 }
 
 /** Returns half of a limit; 0 means no limit and stays 0. */
-function toHalf(slots: number): number {
-  return slots === 0 ? 0 : Math.max(1, Math.floor(slots / 2));
+function toHalf(limit: number): number {
+  return limit === 0 ? 0 : Math.max(1, Math.floor(limit / 2));
 }
 
 /** Records a call of a verified caller in the limiters of its server and its workspace, which are the last two. */
@@ -242,50 +269,4 @@ export function recordVerifiedCall(limiters: readonly Limiter[], { keyId, networ
     limiter.verifiedNetwork = callerNetwork;
     limiter.verifiedAt = now;
   }
-}
-
-/** Returns true if a call may run immediately, without overtaking a waiting one. */
-export function hasSlot(limiter: Limiter): boolean {
-  return limiter.slots === 0 || (limiter.running < limiter.slots && limiter.queue.length === 0);
-}
-
-export function releaseSlot(limiter: Limiter): void {
-  limiter.running--;
-  if (limiter.queue.length > 0) startWaiting(limiter);
-}
-
-function startWaiting(limiter: Limiter): void {
-  while (limiter.queue.length > 0 && (limiter.slots === 0 || limiter.running < limiter.slots)) {
-    limiter.running++;
-    limiter.queue.shift()?.();
-  }
-}
-
-/**
- * Waits in the queue of a limiter, first come, first served. Resolves with `started` when the slot is taken, with
- * `late` after `timeoutMs` (excluding pauses of this process), and with `gone` when the client disconnects.
- */
-export function waitForSlot(
-  limiter: Limiter,
-  timeoutMs: number,
-  onDisconnect: ((cancel: () => void) => void) | undefined,
-): Promise<'started' | 'late' | 'gone'> {
-  return new Promise((resolve) => {
-    const start = () => {
-      cancel();
-      resolve('started');
-    };
-    const leaveQueue = (reason: 'late' | 'gone') => {
-      const index = limiter.queue.indexOf(start);
-      if (index < 0) return;
-      limiter.queue.splice(index, 1);
-      cancel();
-      resolve(reason);
-    };
-    const cancel = setRunningTimeout(timeoutMs, () => leaveQueue('late'));
-    limiter.queue.push(start);
-    onDisconnect?.(() => leaveQueue('gone'));
-    // The limit may have been raised since the other calls started to wait.
-    startWaiting(limiter);
-  });
 }

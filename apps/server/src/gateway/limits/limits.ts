@@ -1,10 +1,10 @@
 import { AppError, recordableFailure } from '@toolhost/errors/errors';
 import type { LimitUse } from '@toolhost/limits/call-limits';
+import { getFairShare } from '@toolhost/limits/concurrency-limiter';
 import { getRunningTimeMs } from '@toolhost/limits/running-time';
 import type { QuotaCounter } from './call-quotas.ts';
 import { countEvent, createRecentCount, getRecentTotal } from './circuit-breakers.ts';
 import {
-  hasSlot,
   type LimitedCaller,
   type LimitedServer,
   type Limiter,
@@ -14,8 +14,6 @@ import {
   limiterKinds,
   maxQueueLength,
   recordVerifiedCall,
-  releaseSlot,
-  waitForSlot,
 } from './limiter-registry.ts';
 
 export type LimitOptions = LimiterRegistryOptions & {
@@ -94,7 +92,7 @@ export class Limits {
     for (const limiter of limiters) {
       limiter.inFlight++;
       if (limiter.rate !== 0) limiter.nextAllowedAt = Math.max(now, limiter.nextAllowedAt) + 1000 / limiter.rate;
-      if (limiter.perMinute > 0 || limiter.perDay > 0 || !hasSlot(limiter)) hasToWait = true;
+      if (limiter.perMinute > 0 || limiter.perDay > 0 || !limiter.hasSlot()) hasToWait = true;
     }
     if (hasToWait) return this.#enterAfterWait(limiters, onDisconnect);
     for (const limiter of limiters) limiter.running++;
@@ -106,9 +104,8 @@ export class Limits {
   #getImmediateRefusal(limiters: readonly Limiter[], now: number): Refusal | undefined {
     const { lag, capacity = defaultCapacity } = this.#options;
     if (lag.ms > shedAboveMs) return { by: 'overload' };
-    // A tenant may use at most as much capacity as is still free, so other tenants always find some.
-    const tenantInFlight = this.#inFlightByTenant.get((limiters.at(-1) as Limiter).tenant) ?? 0;
-    if (tenantInFlight >= capacity - this.#inFlight) return { by: 'fair_share' };
+    // While less than half of the capacity is used, each tenant has less than its share.
+    if (this.#inFlight * 2 >= capacity && this.#hasUsedShare(limiters, capacity)) return { by: 'fair_share' };
     for (const limiter of limiters) {
       const { kind, rate: limit, slots } = limiter;
       // Time until the rate allows the next call.
@@ -119,6 +116,11 @@ export class Limits {
         return this.#toConcurrencyRefusal(limiter);
     }
     return undefined;
+  }
+
+  #hasUsedShare(limiters: readonly Limiter[], capacity: number): boolean {
+    const tenantInFlight = this.#inFlightByTenant.get((limiters.at(-1) as Limiter).tenant) ?? 0;
+    return tenantInFlight >= getFairShare(capacity - this.#inFlight, tenantInFlight);
   }
 
   /** Counts the call in its quotas, and waits for its slots. */
@@ -153,12 +155,12 @@ export class Limits {
   ): Promise<void> {
     const deadline = getRunningTimeMs() + this.#options.queueMs;
     for (const limiter of limiters) {
-      if (hasSlot(limiter)) limiter.running++;
+      if (limiter.hasSlot()) limiter.running++;
       else {
         const isQueueFull = limiter.queue.length >= maxQueueLength;
         const waitResult = isQueueFull
           ? 'late'
-          : await waitForSlot(limiter, Math.max(0, deadline - getRunningTimeMs()), onDisconnect);
+          : await limiter.waitForSlot(Math.max(0, deadline - getRunningTimeMs()), onDisconnect);
         if (waitResult === 'gone') throw recordableFailure('cancelled', 'the client disconnected');
         if (waitResult === 'late') throw this.#createRefusal(limiters, this.#toConcurrencyRefusal(limiter));
       }
@@ -178,7 +180,7 @@ export class Limits {
     for (let index = slots.length - 1; index >= 0; index--) {
       const limiter = slots[index] as Limiter;
       limiter.inFlight--;
-      releaseSlot(limiter);
+      limiter.releaseSlot();
     }
   }
 

@@ -1,3 +1,4 @@
+import { getFairShare } from '@toolhost/limits/concurrency-limiter';
 import { type FileHead, fileRetentionMs } from '@toolhost/tool-config/file-names';
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db.ts';
@@ -95,16 +96,13 @@ async function countUsedSpace(
   return { all, unverified: sumGroups('address', 'other'), address: sumGroups('address') };
 }
 
-/**
- * Checks the limits. An unverified caller's address may use at most half of the space that all others leave, so some is
- * always left for the next address.
- */
+/** Checks the limits. Each address of unverified callers has a fair share, so some space is left for the next one. */
 function checkSpace({ all, unverified, address }: UsedSpace, isUnverified: boolean): NoSpace | undefined {
   const exceeds = (isOver: (item: 'files' | 'bytes', limit: number) => boolean) =>
     isOver('files', maxStoredFiles.files) || isOver('bytes', maxStoredFiles.bytes);
   if (exceeds((item, limit) => all[item] > limit)) return { scope: 'workspace', freeAt: all.oldest + fileRetentionMs };
   if (!isUnverified) return undefined;
-  if (exceeds((item, limit) => address[item] > (limit - (all[item] - address[item])) / 2))
+  if (exceeds((item, limit) => address[item] > getFairShare(limit - all[item], address[item])))
     return { scope: 'address', freeAt: address.oldest + fileRetentionMs };
   if (exceeds((item, limit) => unverified[item] > unverifiedShare * limit))
     return { scope: 'address', freeAt: unverified.oldest + fileRetentionMs };
