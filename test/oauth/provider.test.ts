@@ -99,6 +99,39 @@ describe('login at the provider', async () => {
     assert.match(searchParams.get('error_description') ?? '', /it may require 'client_auth': 'basic' in oauth$/);
   });
 
+  it('logs in and refreshes with JSON, other field names, and a refresh URL where the provider requires them', async () => {
+    const requests: { url: string; type: string | undefined; body: Json }[] = [];
+    world.provider.onToken((_, { url, headers, body }) => {
+      requests.push({ url, type: headers['content-type'], body: JSON.parse(body.toString()) as Json });
+      const number = requests.length;
+      return { body: { accessToken: `access-${number}`, refreshToken: `refresh-${number}`, expireIn: 600 } };
+    });
+    const token_fields = {
+      ...{
+        client_id: 'clientId',
+        client_secret: 'clientSecret',
+        grant_type: 'grantType',
+        refresh_token: 'refreshToken',
+      },
+      ...{ access_token: 'accessToken', expires_in: 'expireIn' },
+    };
+    const refresh_url = `${world.provider.oauth().token_url}?type=refresh`;
+    const { slug, client } = await world.createClient({}, { token_request: 'json', token_fields, refresh_url });
+    const tokens = await world.getTokens(client);
+    for (const authorization of ['Bearer access-1', 'Bearer access-2']) {
+      world.upstream.take();
+      await world.callTool(slug, tokens.access_token);
+      assert.equal(world.upstream.take()[0]?.headers.authorization, authorization);
+      world.advanceClock(601_000);
+    }
+    const [login, refresh] = requests;
+    assert.deepEqual([login?.url, refresh?.url], ['/token', '/token?type=refresh']);
+    assert.deepEqual([login?.type, refresh?.type], ['application/json', 'application/json']);
+    const credentials = { clientId: 'toolhost-at-the-provider', clientSecret: world.provider.clientSecret };
+    assert.partialDeepStrictEqual(login?.body, { ...credentials, grantType: 'authorization_code' });
+    assert.deepEqual(refresh?.body, { ...credentials, grantType: 'refresh_token', refreshToken: 'refresh-1' });
+  });
+
   it('reads the token at token_path, which leads to the token itself or to its object', async () => {
     const authed_user = { access_token: 'of-the-person', token_type: 'user', expires_in: 600, refresh_token: 'r-1' };
     const response = { ok: true, access_token: 'of-the-bot', token_type: 'bot', refresh_token: 'r-bot', authed_user };

@@ -201,6 +201,26 @@ describe('parameter names that could be mistaken for another one', () => {
       [{ client_auth: 'basic', client_secret: undefined }, /^oauth\.client_secret: allowed: the client secret/],
       [{ client_auth: 'none' }, /^oauth\.client_secret: .* no secret if client_auth/],
       [{ client_auth: 'none', client_secret: undefined, pkce: false }, /^oauth\.pkce: is required for a public client/],
+      [
+        { client_auth: 'basic', token_fields: { client_id: 'appid' } },
+        /^oauth\.token_fields: client_id and client_secret are not fields/,
+      ],
+      [
+        { token_fields: { code: 'grant_type' } },
+        /^oauth\.token_fields\.code: found "grant_type", which the request contains already/,
+      ],
+      [
+        { token_fields: { code: 'Extra' }, token_params: { extra: '1' } },
+        /^oauth\.token_fields\.code: found "Extra", which the request contains/,
+      ],
+      [
+        { token_fields: { code: 'a b' } },
+        /^oauth\.token_fields\.code: .*allowed: a name of letters, digits, and _ \. -/,
+      ],
+      [
+        { refresh_url: 'https://elsewhere.example/token' },
+        /^oauth\.refresh_url: found the origin "https:\/\/elsewhere\.example"; allowed: that of token_url/,
+      ],
       [{ client_auth: 'other' }, /^oauth\.client_auth: .*basic.*body.*none/],
       [{ token_params: { tenant: '{{T}}' } }, /^oauth\.token_params\.tenant: \{\{NAME\}\} is not replaced/],
       [{ token_path: '{{T}}' }, /^oauth\.token_path: \{\{NAME\}\} is not replaced/],

@@ -4,6 +4,25 @@ import { toOwnedNames } from './http/parameter-names.ts';
 const tokenModes = ['issued', 'passthrough'] as const;
 const clientAuths = ['basic', 'body', 'none'] as const;
 
+const tokenRequests = ['form', 'json'] as const;
+
+/** Fields of a token request or response that a provider may call differently. */
+const renamableFields = [
+  'client_id',
+  'client_secret',
+  'code',
+  'grant_type',
+  'redirect_uri',
+  'refresh_token',
+  'access_token',
+  'expires_in',
+] as const;
+const fieldName = z
+  .string()
+  .regex(/^[A-Za-z_][\w.-]{0,99}$/, 'allowed: a name of letters, digits, and _ . -')
+  .optional();
+type RenamableShape = { [name in (typeof renamableFields)[number]]: typeof fieldName };
+
 const maxExtraParams = 50;
 
 const params = z
@@ -17,6 +36,11 @@ const fields = z.strictObject({
     .max(2048)
     .describe("Provider's authorization endpoint; people are sent here to log in."),
   token_url: z.string().max(2048).describe('Endpoint that exchanges an authorization code for an access token.'),
+  refresh_url: z
+    .string()
+    .max(2048)
+    .optional()
+    .describe('Endpoint that refreshes a token, if it is not token_url. It must have the same origin.'),
   client_id: z.string().min(1).max(500).describe('Client ID of the OAuth application at the provider.'),
   client_secret: z
     .string()
@@ -39,6 +63,18 @@ const fields = z.strictObject({
     'Additional query parameters of the authorization URL, for example to request offline access.',
   ),
   token_params: params.describe('Additional form fields for token_url, sent at login and at refresh.'),
+  token_request: z
+    .enum(tokenRequests)
+    .optional()
+    .describe(
+      'Encoding of the requests to token_url: form (default) as RFC 6749 requires, or json for a provider that accepts nothing else.',
+    ),
+  token_fields: z
+    .strictObject(Object.fromEntries(renamableFields.map((name) => [name, fieldName])) as RenamableShape)
+    .optional()
+    .describe(
+      'Names of token request and response fields that the provider calls differently, for example {"client_id": "appid"}.',
+    ),
   token_path: z
     .string()
     .min(1)
@@ -63,9 +99,20 @@ export const oauthSchema = fields
   .refine(({ client_auth, pkce }) => client_auth !== 'none' || pkce !== false, {
     path: ['pkce'],
     error: 'is required for a public client, which has no secret; leave it out, or set client_auth',
+  })
+  .refine(({ client_auth, token_fields }) => client_auth !== 'basic' || !renamesClient(token_fields), {
+    path: ['token_fields'],
+    error: 'client_id and client_secret are not fields of the request with client_auth "basic"; leave them out',
   });
 
+function renamesClient(names: { client_id?: string | undefined; client_secret?: string | undefined } = {}): boolean {
+  return names.client_id !== undefined || names.client_secret !== undefined;
+}
+
 export type OAuth = z.infer<typeof oauthSchema>;
+
+/** Names of token request and response fields that the provider calls differently. */
+export type TokenFieldNames = NonNullable<OAuth['token_fields']>;
 
 /**
  * Authorization URL parameters that the service sets itself, or that would make the provider respond in a form that the
@@ -90,7 +137,7 @@ export const authorizationParams = toOwnedNames([
 ]);
 
 /** Form fields that the service sends to `token_url`. Neither its query nor `token_params` may contain them. */
-export const tokenParams = toOwnedNames([
+export const tokenRequestFields = [
   'grant_type',
   'code',
   'redirect_uri',
@@ -98,7 +145,8 @@ export const tokenParams = toOwnedNames([
   'client_secret',
   'code_verifier',
   'refresh_token',
-]);
+] as const;
+export const tokenParams = toOwnedNames(tokenRequestFields);
 
 /** Parameters of the token request of client credentials (RFC 6749, 4.4.2). */
 export const clientTokenParams = toOwnedNames([

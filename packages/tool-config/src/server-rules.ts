@@ -37,7 +37,7 @@ import {
 } from './http/placeholders.ts';
 import { parseUrl } from './http/read-url.ts';
 import { parseUrlTemplate } from './http/url-template.ts';
-import { authorizationParams, clientTokenParams, oauthSchema, tokenParams } from './oauth.ts';
+import { authorizationParams, clientTokenParams, oauthSchema, tokenParams, tokenRequestFields } from './oauth.ts';
 import { interpolateVariables, type ServerWide, serverWideShape } from './server-wide.ts';
 import { checkConfigLength, findHeaderLengthProblems, getInterpolatedLength, toSizeProblems } from './sizes.ts';
 import { maxUrlLength } from './tool.ts';
@@ -271,10 +271,40 @@ export function findOauthProblems(oauth: { [field: string]: unknown }, urlProble
   return [
     ...findProviderUrlProblems('authorization_url', oauth, authorizationParams, urlProblem),
     ...findProviderUrlProblems('token_url', oauth, tokenParams, urlProblem),
+    ...findProviderUrlProblems('refresh_url', oauth, tokenParams, urlProblem),
+    ...findRefreshUrlProblems(oauth),
+    ...findTokenFieldProblems(oauth),
     ...findParamProblems('extra_params', oauth, authorizationParams),
     ...findParamProblems('token_params', oauth, tokenParams),
     ...findUnsupportedPlaceholders(oauth),
   ];
+}
+
+/** Rejects a refresh URL on another host, because the client secret is sent only to the origin of `token_url`. */
+function findRefreshUrlProblems({ token_url, refresh_url }: { [field: string]: unknown }): Problem[] {
+  const [tokenOrigin, refreshOrigin] = [token_url, refresh_url].map((url) =>
+    typeof url === 'string' ? parseUrl(url)?.origin : undefined,
+  );
+  if (tokenOrigin === undefined || refreshOrigin === undefined || tokenOrigin === refreshOrigin) return [];
+  const message = `found the origin ${describeValue(refreshOrigin)}; allowed: that of token_url, which the client secret is sent to`;
+  return [{ path: 'oauth.refresh_url', message }];
+}
+
+/** Rejects names in `token_fields` under which the request would contain two fields. */
+function findTokenFieldProblems(oauth: { [field: string]: unknown }): Problem[] {
+  const names = oauthSchema.shape.token_fields.safeParse(oauth.token_fields).data ?? {};
+  const params = Object.keys(getParams('token_params', oauth));
+  return tokenRequestFields.flatMap((field) => {
+    const name = field === 'code_verifier' ? undefined : names[field];
+    if (name === undefined) return [];
+    const others = tokenRequestFields
+      .filter((other) => other !== field)
+      .map((other) => (other === 'code_verifier' ? other : (names[other] ?? other)));
+    const owned = toOwnedNames([name]);
+    const isTaken = [...others, ...params].some((other) => isReadAs(other, owned));
+    const message = `found ${describeValue(name)}, which the request contains already; allowed: another name`;
+    return isTaken ? [{ path: `oauth.token_fields.${field}`, message }] : [];
+  });
 }
 
 /**
@@ -295,7 +325,14 @@ function findUnsupportedPlaceholders(oauth: { [field: string]: unknown }): Probl
     .map(([path]) => ({ path: `oauth.${path}`, message: formatUnsupportedPlaceholder(path) }));
 }
 
-const plainFields = ['authorization_url', 'token_url', 'client_id', 'client_secret', 'token_path'] as const;
+const plainFields = [
+  'authorization_url',
+  'token_url',
+  'refresh_url',
+  'client_id',
+  'client_secret',
+  'token_path',
+] as const;
 const paramFields = ['extra_params', 'token_params'] as const;
 type ParamField = (typeof paramFields)[number];
 
@@ -305,14 +342,14 @@ function formatUnsupportedPlaceholder(field: string): string {
 }
 
 function findProviderUrlProblems(
-  field: 'authorization_url' | 'token_url',
+  field: 'authorization_url' | 'token_url' | 'refresh_url',
   oauth: { [field: string]: unknown },
   owned: OwnedNames,
   urlProblem: UrlRule,
 ): Problem[] {
   const path = `oauth.${field}`;
   const text = oauthSchema.shape[field].safeParse(oauth[field]);
-  if (!text.success) return [];
+  if (!text.success || text.data === undefined) return [];
   const url = parseUrl(text.data);
   if (!url) return [{ path, message: `found ${describeValue(text.data)}; allowed: an https URL` }];
   const problem = urlProblem(url);

@@ -15,7 +15,8 @@ import {
   saveClientToken,
   saveClientTokenFailure,
 } from '../store/servers/client-tokens.ts';
-import { callTokenEndpoint, checkTokenType, getDisplayedCode, isToken, parseFields, toLifetimeMs } from './provider.ts';
+import { checkTokenType, getDisplayedCode, isToken, parseFields, toLifetimeMs } from './provider.ts';
+import { callTokenEndpoint } from './token-endpoint.ts';
 
 export type ClientTokenDeps = RequestDeps & {
   db: Db;

@@ -7,11 +7,12 @@ import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
 import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
 import { maxHeaderLength, parseFormFields } from '@toolhost/tool-config/http/values';
-import type { OAuth } from '@toolhost/tool-config/oauth';
+import type { OAuth, TokenFieldNames } from '@toolhost/tool-config/oauth';
 import { toSingleLine } from '../http/page.ts';
 import type { Grant } from '../store/logins/grants.ts';
 import { contexts, createKeyring, type Keyring } from '../store/sealing/sealing.ts';
 import { durations, type Provider, type ProviderTokens } from './oauth-deps.ts';
+import { callTokenEndpoint } from './token-endpoint.ts';
 
 export type ProviderOptions = {
   oauth: OAuth;
@@ -82,9 +83,18 @@ function buildAuthorizationUrl(
 /** Sends a token request. @throws OAuthError if there is no response */
 async function requestTokens({ oauth, clientSecret, workspaceId, ...deps }: ProviderOptions, form: URLSearchParams) {
   const client = { clientId: oauth.client_id, clientSecret, clientAuth: oauth.client_auth ?? 'body' };
+  const isRefresh = form.has('refresh_token');
   try {
     return await callTokenEndpoint(
-      { workspaceId, tokenUrl: oauth.token_url, client, form, timeoutMs: durations.providerTimeout },
+      {
+        workspaceId,
+        tokenUrl: (isRefresh ? oauth.refresh_url : undefined) ?? oauth.token_url,
+        client,
+        form,
+        encoding: oauth.token_request,
+        fieldNames: oauth.token_fields,
+        timeoutMs: durations.providerTimeout,
+      },
       deps,
     );
   } catch (error) {
@@ -114,7 +124,7 @@ function parseTokens(response: UpstreamResponse, { oauth, secrets, isRefresh, no
   if (body.error !== undefined && body.error !== null)
     throw createRefusal(response, body, { oauth, secrets, isRefresh });
   if (response.status < 200 || response.status > 299) throw createRefusal(response, {}, { oauth, secrets, isRefresh });
-  const fields = getTokenFields(body, oauth.token_path, isRefresh);
+  const fields = withStandardNames(getTokenFields(body, oauth.token_path, isRefresh), oauth.token_fields);
   const { access_token: accessToken, token_type: tokenType } = fields;
   if (!isToken(accessToken)) throw createIncompleteError('access_token');
   const expiresInMs = toLifetimeMs(fields.expires_in);
@@ -191,6 +201,16 @@ function getTokenFields(body: Fields, path: string | undefined, isRefresh: boole
   throw createIncompleteError(path);
 }
 
+/** Returns the fields of a response under the names that OAuth has for them (RFC 6749, 5.1). */
+function withStandardNames(fields: Fields, fieldNames: TokenFieldNames = {}): Fields {
+  const renamed = { ...fields };
+  for (const name of ['access_token', 'refresh_token', 'expires_in'] as const) {
+    const otherName = fieldNames[name];
+    if (otherName !== undefined) renamed[name] = fields[otherName];
+  }
+  return renamed;
+}
+
 function createLookalikeError(): OAuthError {
   return new OAuthError(
     'server_error',
@@ -260,68 +280,6 @@ function createRefusal(
       : '';
   const message = `the token endpoint refused ${subject} with status ${status}${suffix}${advice}`;
   return new OAuthError('server_error', message, detail, providerMessage);
-}
-
-/** A client of a token endpoint. `none` is a public client, which has no secret. */
-type TokenClient = { clientId: string; clientSecret: string; clientAuth: 'basic' | 'body' | 'none' };
-
-type TokenEndpointRequest = {
-  workspaceId: string;
-  tokenUrl: string;
-  client: TokenClient;
-  form: URLSearchParams;
-  timeoutMs: number;
-};
-
-const maxResponseBytes = 256 * 1024;
-const formHeaders = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
-
-/** Sends one POST without a retry, because a code can be used only once. @throws OutboundError */
-export async function callTokenEndpoint(
-  { workspaceId, tokenUrl, client, form, timeoutMs }: TokenEndpointRequest,
-  { http, userAgent }: { http: HttpClient; userAgent: string },
-): Promise<UpstreamResponse> {
-  const url = new URL(tokenUrl);
-  const credentials = authenticateClient(client, form);
-  return http.send({
-    workspaceId,
-    origin: url.origin,
-    // Undefined, so that the request gets its own connection. Tokens must not arrive on one that another caller used.
-    credentialHash: undefined,
-    path: url.pathname + url.search,
-    method: 'POST',
-    headers: [...formHeaders, ...credentials, 'User-Agent', userAgent],
-    body: form.toString(),
-    timeoutMs,
-    limitBytes: maxResponseBytes,
-  });
-}
-
-/**
- * Authenticates a client at a token endpoint (RFC 6749, 2.3), with the returned headers or with fields that are added
- * to the form.
- * @throws OutboundError own_credential
- */
-function authenticateClient({ clientId, clientSecret, clientAuth }: TokenClient, form: URLSearchParams): string[] {
-  if (clientAuth === 'basic') return ['Authorization', formatBasic(clientId, clientSecret)];
-  form.set('client_id', clientId);
-  if (clientAuth === 'body') form.set('client_secret', clientSecret);
-  return [];
-}
-
-/** Formats Basic credentials. The id and the secret are form-encoded before they are joined (RFC 6749, 2.3.1). */
-function formatBasic(clientId: string, clientSecret: string): string {
-  // The search of the rendered request does not decode base64.
-  if (containsPlainCredential(`${clientId}:${clientSecret}`))
-    throw new OutboundError('own_credential', ownCredentialMessage);
-  return `Basic ${Buffer.from(`${encodeFormValue(clientId)}:${encodeFormValue(clientSecret)}`).toString('base64')}`;
-}
-
-const ownCredentialMessage =
-  'the client id or client secret contains an API key or token of this service, which is never sent to an upstream; store the value that the provider issued';
-
-function encodeFormValue(text: string): string {
-  return new URLSearchParams({ x: text }).toString().slice('x='.length);
 }
 
 /**

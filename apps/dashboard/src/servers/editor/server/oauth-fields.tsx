@@ -23,6 +23,11 @@ const modes = [
   { value: 'passthrough', label: 'Provider token' },
 ];
 
+const tokenRequests = [
+  { value: 'form', label: 'Form (standard)' },
+  { value: 'json', label: 'JSON' },
+];
+
 const required = { isRequired: true, isMono: true };
 const { text, list, choice, json, check } = declareField;
 
@@ -34,9 +39,13 @@ const providerFields = [
 const scopes = list('scopes', 'Scopes', 'Press Enter after each.');
 const extraParamsHint = 'Added to the authorization URL, for example {"access_type": "offline"}.';
 const tokenPathHint = 'Location of the token in the token response, if not at the top level, for example authed_user.';
+const tokenFieldsHint = 'Only if the provider names fields differently, for example {"client_id": "appid"}.';
 const advancedFields = [
   choice('client_auth', 'Client authentication', '', clientAuths, { placeholder: 'Request body' }),
   choice('token_mode', 'Token for agents', '', modes, { placeholder: 'Toolhost token' }),
+  choice('token_request', 'Token request', '', tokenRequests, { placeholder: 'Form' }),
+  text('refresh_url', 'Refresh URL', 'Only if tokens are refreshed at another URL of the same host.', { isMono: true }),
+  json('token_fields', 'Names of token fields', tokenFieldsHint),
   json('extra_params', 'Extra parameters', extraParamsHint),
   json('token_params', 'Extra token parameters', 'Added to the token request.'),
   text('token_path', 'Token path', tokenPathHint, { isMono: true }),
