@@ -2,6 +2,7 @@ import type { Buffer } from 'node:buffer';
 import { once } from 'node:events';
 import { performance } from 'node:perf_hooks';
 import { OutboundError } from '@toolhost/errors/errors';
+import { getFairShare } from '@toolhost/limits/concurrency-limiter';
 import { Connection, createClosedError } from './connection.ts';
 import { createGuardedConnector } from './connector.ts';
 import type { OutboundOptions } from './http-client.ts';
@@ -137,8 +138,11 @@ export class Connections {
   start(transfer: Transfer): void {
     const { workspaceId, origin, credentialHash, timeoutMs } = transfer.exchange;
     const workspace = this.#workspaces.get(workspaceId) ?? this.#createWorkspace(workspaceId);
-    // A tenant may use at most as many connections as are still free, so another tenant always finds one.
-    const isTooMany = workspace.tenant.requests >= this.#maxConnections - this.#requests;
+    const { requests } = workspace.tenant;
+    // While less than half of the connections carry requests, each tenant has less than its share.
+    const isTooMany =
+      this.#requests * 2 >= this.#maxConnections &&
+      requests >= getFairShare(this.#maxConnections - this.#requests, requests);
     if (this.#isClosed || isTooMany)
       transfer.fail(this.#isClosed ? createStoppingError() : createTooManyRequestsError(workspace.tenant));
     if (transfer.isSettled) return;
