@@ -111,6 +111,28 @@ describe('the memory limit for request bodies that never complete', () => {
   });
 });
 
+describe('a body that was answered', () => {
+  it('[sec F3] is released after the response, although its connection stays open', async (t) => {
+    const toolhost = await startToolhost();
+    t.after(() => toolhost.stop());
+    await toolhost.createServer(buildEchoConfig('https://api.example'));
+    const sendBody = async () => {
+      const socket = openBody(toolhost, '/mcp/echo', 'token', `Content-Length: ${mebibyte}`);
+      t.after(() => socket.destroy());
+      const pendingResponse = once(socket, 'data');
+      socket.write(`"${'x'.repeat(mebibyte - 2)}"`);
+      assert.match(String((await pendingResponse)[0]), /^HTTP\/1\.1 400 /);
+      return socket;
+    };
+    const firstSocket = await sendBody();
+    const before = measureReachableBytes();
+    for (let count = 0; count < 16; count++) await sendBody();
+    const growth = measureReachableBytes() - before;
+    assert.ok(growth < 8 * mebibyte, `${growth / mebibyte} MiB`);
+    assert.equal(firstSocket.readyState, 'open');
+  });
+});
+
 describe('the slot limit for bodies of more than 4 MiB', () => {
   it('[find A6] evicts a slow sender in favor of a workspace that has no slot', async (t) => {
     let clockOffsetMs = 0;

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { before, describe, it } from 'node:test';
 import { divideProcessMemory } from '../../apps/server/src/app/process-memory.ts';
 import { buildEchoConfig } from '../support/mcp.ts';
+import { getResultText } from '../support/one-tool.ts';
 import { countShedWork } from '../support/toolhost/scrape-metrics.ts';
 import type { TestToolhost } from '../support/toolhost/toolhost.ts';
 import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
@@ -78,6 +79,20 @@ describe('a response that the client does not read', () => {
     assert.ok((await countShedWork(toolhost.url, 'unread_answer')) >= 1);
     assert.ok((await readBodyLength(verifiedSocket)) > 8 * mebibyte);
     for (const socket of [verifiedSocket, ...unverifiedSockets]) socket.destroy();
+  });
+
+  it('[find A6] is charged to the caller if it is a batch of a tool list and a call', async () => {
+    const body = `[${message('tools/list', {})},${message('tools/call', { name: 'echo' })}]`;
+    const sockets: Socket[] = [];
+    // Half of the memory is less than five responses.
+    for (let count = 0; count < 4; count++) {
+      const socket = sendUnread(toolhost, 'POST /mcp/echo HTTP/1.1', { token: key, body });
+      sockets.push(socket);
+      await once(socket, 'readable');
+    }
+    const result = await toolhost.callTool('echo', key, 'echo');
+    assert.match(getResultText(result), /no memory left/);
+    for (const socket of sockets) socket.destroy();
   });
 });
 

@@ -127,7 +127,7 @@ export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-/** Maximum characters of the secrets whose hashes are cached, and the time for which they are, in ms. */
+/** Maximum characters of the cached secrets and hashes, and the time for which they are cached, in ms. */
 const maxCachedCharacters = 1024 * 1024;
 const hashTtlMs = 60_000;
 let cachedHashes = new Map<string, string>();
@@ -149,6 +149,6 @@ export function hashPresentedSecret(secret: string): string {
   if (cached !== undefined) return cached;
   const secretHash = hashSecret(secret);
   cachedHashes.set(secret, secretHash);
-  cachedCharacters += secret.length;
+  cachedCharacters += secret.length + secretHash.length;
   return secretHash;
 }

@@ -17,6 +17,7 @@ import {
 import { createExchange, createTestClient, getFailure } from '../../../test/support/upstreams/http-client.ts';
 import { startListener } from '../../../test/support/upstreams/listener.ts';
 import { formatRawResponse } from '../../../test/support/upstreams/raw-responses.ts';
+import { assertWithinDeadline } from '../../../test/support/within-deadline.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpClient } from './http-client.ts';
 
@@ -218,5 +219,23 @@ describe('connection limits of the HTTP client', () => {
     assert.equal((await pending).reason, 'cancelled');
     assert.deepEqual([client.getLoad().connections, client.getLoad().running], [0, 0]);
     await client.close();
+  });
+
+  it('closes its connection to a proxy that does not respond when its caller disconnects', async () => {
+    const arrived = Promise.withResolvers<Socket>();
+    const { port, server } = await startRawServer((socket) => arrived.resolve(socket.resume()));
+    const disconnected = Promise.withResolvers<void>();
+    const client = createTestClient('', {
+      proxy: { host: '127.0.0.1', port, authorization: undefined },
+      getResolver: () => (_name, callback) => callback(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), []),
+    });
+    const registerCancel = (cancel: () => void) => void disconnected.promise.then(cancel);
+    const pending = getFailure(client.send(createExchange('https://api.example', { registerCancel })));
+    const closed = once(await arrived.promise, 'close');
+    disconnected.resolve();
+    assert.equal((await pending).reason, 'cancelled');
+    await assertWithinDeadline(1000, () => closed);
+    await client.close();
+    server.close();
   });
 });

@@ -1,6 +1,7 @@
 import type { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
 import type { Connections, Pool } from './connections.ts';
+import type { Connecting } from './open-socket.ts';
 import { formatRequestHead } from './request-head.ts';
 import { NotHttpError, ResponseReader } from './response-reader.ts';
 import type { Transfer } from './transfer.ts';
@@ -24,7 +25,7 @@ export class Connection {
   #isRequestSent = false;
   #isClosed = false;
   #socket: Socket | undefined;
-  #connecting: Socket | undefined;
+  #connecting: Connecting | undefined;
   readonly #connections: Connections;
   readonly #reader = new ResponseReader();
 
@@ -43,7 +44,7 @@ export class Connection {
 
   #connect(): void {
     let isSettled = false;
-    const socket = this.pool.upstream.connect(
+    const connecting = this.pool.upstream.connect(
       (bytes) => this.#read(bytes),
       (error, connectedSocket) => {
         isSettled = true;
@@ -53,7 +54,7 @@ export class Connection {
         else this.transfer?.onConnectionError(error as Error);
       },
     );
-    if (!isSettled) this.#connecting = socket;
+    if (!isSettled) this.#connecting = connecting;
   }
 
   #use(socket: Socket): void {

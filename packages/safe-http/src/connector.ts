@@ -5,7 +5,7 @@ import { type BlockedClass, getBlockedClass, getLiteralAddress } from './address
 
 import { canConnect, type EgressAllow, isAllowed } from './egress.ts';
 import { connectThrough, type EgressProxy } from './egress-proxy.ts';
-import { type Connect, createConnect, type OnBytes, type OnSocket } from './open-socket.ts';
+import { type Connect, type Connecting, createConnect, type OnBytes, type OnSocket } from './open-socket.ts';
 
 /** Resolves a name like `dns.lookup` with `all: true`. Injected so that tests can act as the name server. */
 export type Resolve = (
@@ -62,15 +62,23 @@ export function createGuardedConnector(
     }
     if (!tunnel) return connectDirectly(onBytes, onSocket);
     if (literal !== undefined) return tunnel(onBytes, onSocket);
+    let isDestroyed = false;
+    let connecting: Connecting | undefined;
     lookUp(hostname, { all: true }, (error, result) => {
       const addresses = typeof result === 'string' ? [] : result;
       const areAllExcepted = addresses.every(({ address }) => isAllowed(allow, hostname, address, port));
+      if (isDestroyed) return;
       if (error instanceof OutboundError) onSocket(error);
-      else if (error || !areAllExcepted) tunnel(onBytes, onSocket);
+      else if (error || !areAllExcepted) connecting = tunnel(onBytes, onSocket);
       // Resolving the name again could return an address that bypasses the proxy.
-      else connectDirectly(onBytes, onSocket, createConnect(origin, createFixedLookup(addresses)));
+      else connecting = connectDirectly(onBytes, onSocket, createConnect(origin, createFixedLookup(addresses)));
     });
-    return undefined;
+    return {
+      destroy() {
+        isDestroyed = true;
+        connecting?.destroy();
+      },
+    };
   };
 }
 

@@ -16,7 +16,7 @@ export type { Exchange, UpstreamResponse } from './exchange.ts';
  * Receives the status of a response, or the reason why there is none, before the sender does. A function costs less than
  * awaiting the response, and who only counts outcomes needs no more.
  */
-export type OnEnd = (outcome: number | OutboundError) => void;
+export type OnEnd = (outcome: number | Error) => void;
 
 export type OutboundOptions = {
   allow: EgressAllow;

@@ -8,11 +8,14 @@ export type OnBytes = (bytes: Buffer) => void;
 /** Receives the socket once it can be written to, or the reason why there is none. */
 export type OnSocket = (error: Error | undefined, socket?: Socket) => void;
 
+/** A connection attempt. Destroying it closes its socket, if it has one. */
+export type Connecting = { destroy(): void };
+
 /**
- * Connects to an upstream. Returns the connecting socket, if there is one, so that it can be destroyed.
- * `tunnel` is a connection through a proxy that TLS runs in.
+ * Connects to an upstream. Returns the attempt, unless it has failed already. `tunnel` is a connection through a proxy
+ * that TLS runs in.
  */
-export type Connect = (onBytes: OnBytes, onSocket: OnSocket, tunnel?: Socket) => Socket | undefined;
+export type Connect = (onBytes: OnBytes, onSocket: OnSocket, tunnel?: Socket) => Connecting | undefined;
 
 const connectTimeoutMs = 3000;
 /** Idle time after which the system checks if the other side still exists, in ms. */

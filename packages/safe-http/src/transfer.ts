@@ -57,7 +57,7 @@ export class Transfer implements ResponseHandler, Deadline {
   pausedMsAtStart = 0;
   readonly #deps: TransferDeps;
   readonly #resolve: (response: UpstreamResponse) => void;
-  readonly #reject: (error: OutboundError) => void;
+  readonly #reject: (error: Error) => void;
   readonly #onEnd: OnEnd | undefined;
   #reservation: ReservedMemory | undefined;
   #countedBytes = 0;
@@ -79,7 +79,7 @@ export class Transfer implements ResponseHandler, Deadline {
     exchange: Exchange,
     deps: TransferDeps,
     resolve: (response: UpstreamResponse) => void,
-    reject: (error: OutboundError) => void,
+    reject: (error: Error) => void,
     onEnd: OnEnd | undefined,
   ) {
     this.exchange = exchange;
@@ -176,8 +176,8 @@ export class Transfer implements ResponseHandler, Deadline {
         throw createNoMemoryError();
       this.#deliver({ ...response, body });
     } catch (error) {
-      this.#onEnd?.(error as OutboundError);
-      this.#reject(error as OutboundError);
+      this.#onEnd?.(error as Error);
+      this.#reject(error as Error);
     }
   }
 

@@ -132,7 +132,7 @@ export function createMcpListener(deps: McpListenerDeps) {
       let reply: Reply;
       if (handled instanceof Promise) reply = await handled;
       else reply = 'toolCall' in handled ? handled.toReply(await server.call(handled.toolCall)) : handled;
-      if (reply.isList) await writeList(incoming, server, reply);
+      if (reply.isList) await writeList(incoming, server, reply, Array.isArray(payload));
       else {
         const bodyHeaders = reply.stream ? eventStreamHeaders : jsonHeaders;
         write(
@@ -157,14 +157,20 @@ export function createMcpListener(deps: McpListenerDeps) {
 /** Creates a function that writes a list of tools, compressed if the client accepts that. @throws AppError tooMany */
 function createListWriter(deps: McpListenerDeps) {
   const compressList = createListCompression();
-  return async (incoming: Incoming, { tenantKey }: McpServer, { status, body }: Reply): Promise<void> => {
+  return async (
+    incoming: Incoming,
+    { tenantKey }: McpServer,
+    { status, body }: Reply,
+    isBatch: boolean,
+  ): Promise<void> => {
     const { request } = incoming;
     const gzip = acceptsGzip(request.headers['accept-encoding']) ? await compressList(body) : undefined;
     const bodyHeaders = gzip ? gzipHeaders : jsonHeaders;
     const list = { status, bodyHeaders, body: gzip ?? body };
     // A short request returns a long list, and anyone may request it from an open server.
     if (tenantKey.network !== undefined) chargeList(request, list.body, deps);
-    write(incoming, list, deps.unreadResponses, tenantKey, true);
+    // A batch may also contain results, which are not shared.
+    write(incoming, list, deps.unreadResponses, tenantKey, !isBatch);
   };
 }
 

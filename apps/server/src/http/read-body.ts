@@ -16,7 +16,10 @@ export class BodyRequest extends NodeRequest {
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     if (this.onChunk === undefined) return super.push(chunk, encoding);
     this.onChunk(chunk);
-    return true;
+    if (chunk !== null) return true;
+    // Ends the stream too. Otherwise Node would refer to the request, and so to its body, until the next one.
+    this.onChunk = undefined;
+    return super.push(null);
   }
 }
 

@@ -130,10 +130,15 @@ export class CircuitBreakers {
   }
 }
 
+function toVerdict(outcome: number | Error): Verdict {
+  if (typeof outcome === 'number') return failureStatuses.has(outcome) ? 'failed' : 'good';
+  // Any other error is one of this service.
+  return outcome instanceof OutboundError ? verdicts[outcome.reason] : 'unrelated';
+}
+
 /** Records the status of a response, or the reason why there was none. */
-function recordOutcome(circuit: Circuit, isProbe: boolean, outcome: number | OutboundError, now: number): void {
-  const statusVerdict = failureStatuses.has(outcome as number) ? 'failed' : 'good';
-  const verdict: Verdict = typeof outcome === 'number' ? statusVerdict : verdicts[outcome.reason];
+function recordOutcome(circuit: Circuit, isProbe: boolean, outcome: number | Error, now: number): void {
+  const verdict = toVerdict(outcome);
   if (isProbe) circuit.isProbing = false;
   // Calls that started before the circuit opened no longer count.
   if (verdict === 'unrelated' || (circuit.openUntil !== 0 && !isProbe)) return;
