@@ -130,15 +130,12 @@ export class CircuitBreakers {
   }
 }
 
-function toVerdict(outcome: number | Error): Verdict {
-  if (typeof outcome === 'number') return failureStatuses.has(outcome) ? 'failed' : 'good';
-  // Any other error is one of this service.
-  return outcome instanceof OutboundError ? verdicts[outcome.reason] : 'unrelated';
-}
-
 /** Records the status of a response, or the reason why there was none. */
 function recordOutcome(circuit: Circuit, isProbe: boolean, outcome: number | Error, now: number): void {
-  const verdict = toVerdict(outcome);
+  // An error that is not about the upstream is one of this service.
+  let verdict: Verdict = 'unrelated';
+  if (typeof outcome === 'number') verdict = failureStatuses.has(outcome) ? 'failed' : 'good';
+  else if (outcome instanceof OutboundError) verdict = verdicts[outcome.reason];
   if (isProbe) circuit.isProbing = false;
   // Calls that started before the circuit opened no longer count.
   if (verdict === 'unrelated' || (circuit.openUntil !== 0 && !isProbe)) return;
