@@ -135,8 +135,8 @@ let cachedCharacters = 0;
 let cachedSince = 0;
 
 /**
- * Returns the hash of a secret that a request contains, as `hashSecret`. Caches it for up to a minute, because a caller
- * sends the same secret with each request. The cache is dropped as a whole, so that no secret stays in memory.
+ * Returns the hash of a secret that a request contains, as `hashSecret`. Caches it, because a caller sends the same
+ * secret with each request. The first request after a minute drops the whole cache, so that secrets do not accumulate.
  */
 export function hashPresentedSecret(secret: string): string {
   const now = performance.now();

@@ -93,14 +93,15 @@ export class Connection {
     if (this.#isClosed) return;
     if (!transfer || !this.#isRequestSent) this.#refuseUnsolicited(bytes);
     else if (transfer.receive(bytes.length)) {
+      let length = 0;
       try {
-        const length = this.#reader.read(bytes);
-        if (this.#reader.isDone && !transfer.isSettled) this.#complete(transfer, length === bytes.length);
+        length = this.#reader.read(bytes);
       } catch (error) {
-        if (!(error instanceof NotHttpError)) throw error;
-        this.#connections.reportMalformed(this.pool.upstream, bytes);
-        transfer.onConnectionError(error);
+        // The sender may read along (`onHead`). Its errors end only this transfer, like those of the reader.
+        if (error instanceof NotHttpError) this.#connections.reportMalformed(this.pool.upstream, bytes);
+        transfer.onConnectionError(error as Error);
       }
+      if (this.#reader.isDone && !transfer.isSettled) this.#complete(transfer, length === bytes.length);
     }
   }
 

@@ -2,7 +2,6 @@ import dns from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
 import { OutboundError } from '@toolhost/errors/errors';
 import { type BlockedClass, getBlockedClass, getLiteralAddress } from './address.ts';
-
 import { canConnect, type EgressAllow, isAllowed } from './egress.ts';
 import { connectThrough, type EgressProxy } from './egress-proxy.ts';
 import { type Connect, type Connecting, createConnect, type OnBytes, type OnSocket } from './open-socket.ts';

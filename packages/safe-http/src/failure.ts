@@ -3,8 +3,7 @@ import { getLiteralAddress } from './address.ts';
 import { NotHttpError } from './response-reader.ts';
 
 /**
- * Explanation of some error codes of Node and OpenSSL. The text names the host, but no address, path, or
- * query.
+ * Explanation of some error codes of Node and OpenSSL. The text names the host, but no address, path, or query.
  */
 type Failure = [codes: RegExp, reason: OutboundReason, text: (host: string) => string];
 

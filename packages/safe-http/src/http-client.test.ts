@@ -88,6 +88,18 @@ describe('the HTTP client', () => {
     assert.equal(adversary.openSockets, 1);
   });
 
+  it('ends only the exchange whose sender cannot process the head or a chunk of its response', async () => {
+    const failing: NonNullable<Exchange['onHead']>[] = [
+      () => assert.fail('the head'),
+      () => () => assert.fail('the chunk'),
+    ];
+    for (const onHead of failing) {
+      assert.equal(await getReason(http.send(exchange(adversary.url, '/status/200', { onHead }))), 'unreachable');
+      assert.equal((await http.send(exchange(adversary.url, '/status/200'))).status, 200);
+    }
+    assert.equal(http.getLoad().running, 0);
+  });
+
   it('[sec G1] skips interim responses, and rejects an unsolicited upgrade as malformed without its bytes', async () => {
     const ok = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
     const switching = 'HTTP/1.1 101 Switching Protocols\r\n';

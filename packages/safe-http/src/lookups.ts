@@ -39,7 +39,8 @@ export function getLookupLimits(threadPoolSize: string | undefined): LookupLimit
 
 /**
  * Shares name lookups fairly. A tenant, or an address of unverified callers, whose name servers do not respond uses up
- * only its own share. Unverified callers leave half of all lookups to tenants. Further lookups wait for a short time. Concurrent requests for the same name share one lookup.
+ * only its own share. Unverified callers leave half of all lookups to tenants. Further lookups wait for a short time.
+ * Concurrent requests for the same name share one lookup.
  */
 export function createLookups(resolve: Resolve, limits: LookupLimits, after: After): Lookups {
   const running = new Map<string, Callback[]>();

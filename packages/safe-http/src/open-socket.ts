@@ -59,7 +59,9 @@ export function createConnect({ protocol, hostname, port }: URL, lookup: LookupF
 
 /** Calls `onSocket` once: when the socket is connected, fails, or takes too long. */
 function reportConnection(socket: Socket, connectEvent: string, onSocket: OnSocket): void {
+  let isSettled = false;
   const settle = (error?: Error) => {
+    isSettled = true;
     clearTimeout(timer);
     socket.off(connectEvent, onConnect).off('error', settle).off('close', onClose);
     if (error) onSocket(error);
@@ -68,9 +70,9 @@ function reportConnection(socket: Socket, connectEvent: string, onSocket: OnSock
   const onConnect = () => settle();
   const onClose = () => settle(new Error('the socket was closed'));
   // A connection that was established while this process was busy is reported first.
-  const timer = setTimeout(() => setImmediate(destroyUnlessConnected), connectTimeoutMs);
-  const destroyUnlessConnected = () => {
-    if (socket.listeners(connectEvent).includes(onConnect)) socket.destroy(createConnectTimeoutError());
+  const timer = setTimeout(() => setImmediate(destroyUnlessSettled), connectTimeoutMs);
+  const destroyUnlessSettled = () => {
+    if (!isSettled) socket.destroy(createConnectTimeoutError());
   };
   socket.on(connectEvent, onConnect).on('error', settle).on('close', onClose);
 }

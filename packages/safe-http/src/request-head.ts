@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer';
 import { OutboundError } from '@toolhost/errors/errors';
 import type { Exchange } from './exchange.ts';
+import { tokenPattern } from './token-pattern.ts';
 
 /** Methods whose requests announce even an empty body (RFC 9110, 8.6). */
 const methodsWithBody = new Set(['POST', 'PUT', 'PATCH']);
 const invalidPathPattern = /[^\x21-\x7e\x80-\xff]/;
-const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const invalidValuePattern = /[^\t\x20-\x7e\x80-\xff]/;
 
 /**

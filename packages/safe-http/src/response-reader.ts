@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
+import { tokenPattern } from './token-pattern.ts';
 
 /** Receives the parts of a response in their order. Its end is `ResponseReader.isDone`. */
 export type ResponseHandler = {
@@ -34,7 +35,6 @@ const statusLinePattern = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([^\r\n]*))?$/;
 /** Matches a line break that is not CRLF, and a character that no head may contain (RFC 9110, 5.5). */
 const invalidHeadPattern = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?:^|[^\r])\n/;
 const invalidHead = 'a head with control characters or bare line breaks';
-const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const nonAsciiPattern = /[^\0-\x7f]/;
 const lengthPattern = /^\d+$/;
 const finalChunkedPattern = /(?:^|,)[\t ]*chunked$/i;
@@ -60,7 +60,6 @@ const states = {
   chunk: 4,
   chunkEnd: 5,
   trailers: 6,
-  done: 7,
 } as const;
 type State = (typeof states)[keyof typeof states];
 
@@ -192,12 +191,12 @@ export class ResponseReader {
     const { connection, 'transfer-encoding': coding, 'content-length': length, 'keep-alive': keepAlive } = headers;
     const options = connection === undefined ? '' : String(connection);
     const isKept = (isHttp11 || keepAlivePattern.test(options)) && !closePattern.test(options);
-    const seconds = keepAlive === undefined ? undefined : keepAliveTimeoutPattern.exec(String(keepAlive))?.[1];
-    if (seconds !== undefined) this.keepAliveTimeoutMs = Number(seconds) * 1000;
     if (length !== undefined && coding !== undefined)
       throw new NotHttpError('both Content-Length and Transfer-Encoding');
     const bodyLength = length === undefined ? 0 : parseLength(length);
     if (status < 200) return;
+    const seconds = keepAlive === undefined ? undefined : keepAliveTimeoutPattern.exec(String(keepAlive))?.[1];
+    if (seconds !== undefined) this.keepAliveTimeoutMs = Number(seconds) * 1000;
     if (this.#isHeadRequest || status === 204 || status === 304) {
       // Some servers send a body nevertheless, and the next response would begin with it.
       this.keepsAlive = isKept && !this.#isHeadRequest && bodyLength === 0 && coding === undefined;
@@ -259,7 +258,7 @@ export class ResponseReader {
   }
 }
 
-/** Parses the header lines of a head. Repeated headers become an array. `lineEnd` is the end of the status line. */
+/** Parses the header lines of a head, which follow its status line. Repeated headers become an array. */
 function parseHeaders(head: string, statusLineEnd: number): IncomingHttpHeaders {
   const headers: IncomingHttpHeaders = {};
   let lineEnd = statusLineEnd;
@@ -291,7 +290,7 @@ function sliceTrimmed(text: string, start: number, end: number): string {
   let to = end;
   while (text[from] === ' ' || text[from] === '\t') from++;
   while (to > from && (text[to - 1] === ' ' || text[to - 1] === '\t')) to--;
-  return text.slice(from, Math.max(from, to));
+  return text.slice(from, to);
 }
 
 /** Parses the size of a chunk and skips its extensions. @throws NotHttpError */

@@ -176,10 +176,10 @@ const emptyBody = Buffer.alloc(0);
 async function readAfterWait(
   call: Call,
   response: UpstreamResponse,
-  readResult: TruncatedResult | undefined,
+  earlyResult: TruncatedResult | undefined,
   deps: CallToolDeps,
 ): Promise<ToolResult> {
-  let result = readResult ?? (await readOnWorker(call, response, deps.threads));
+  let result = earlyResult ?? (await readOnWorker(call, response, deps.threads));
   if (call.tool.responseRules.maxCharacters !== undefined)
     result = await truncateCallResult(call, result, deps.continuations);
   return result.files ? attachFiles(call, result, deps) : result;

@@ -27,7 +27,10 @@ type FrameDeps = {
   now: () => number;
 };
 
-/** One `tools/call`, also of a built-in tool: the caller, the limits it takes, and the outcome so far. */
+/**
+ * One `tools/call`, also of a built-in tool: the caller, the slots that it holds, and the outcome so far. Its fields are
+ * only declared, because the constructor sets all of them.
+ */
 export class CallFrame {
   declare readonly server: HostedServer;
   declare readonly caller: Caller;
