@@ -11,8 +11,8 @@ import { runInNewContext } from 'node:vm';
  * - `--heap-growing-percent=100`: objects that slow calls hold for seconds are also freed only by a major collection.
  *   With V8's default heap growth, a workspace with slow upstreams causes one every second. If the heap may grow to
  *   twice its live size, there is one every six seconds.
- * - `--max-semi-space-size=0`: the young generation of a process was limited when it started. The flag would also override
- *   the limits of its threads.
+ * - `--max-semi-space-size=0`: removes the limit of the command line, which has already limited the young generation of
+ *   the main thread, and would override the limits of threads that start later.
  */
 const serviceFlags = ['--no-allocation-site-pretenuring', '--heap-growing-percent=100', '--max-semi-space-size=0'];
 
