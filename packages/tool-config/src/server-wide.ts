@@ -233,18 +233,19 @@ function findSecretUses(
  * Kinds of callers that a hosted server accepts, with the credential that its upstream receives. Only the configuration
  * decides.
  */
-export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
+export const accessKinds = ['oauth', 'passthrough', 'login', 'api_key', 'caller_token'] as const;
 export type Access = (typeof accessKinds)[number];
 
 /**
  * Kind of credential of a call, for the call record: `try_out` for a call by the try-out operation, `playground` for a
  * call by the playground's model.
  */
-export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out', 'playground'] as const;
+export const callerKinds = ['api_key', 'caller_token', 'oauth', 'login', 'try_out', 'playground'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 
 export function getAccess(config: Omit<ServerConfig, 'name' | 'slug'>): Access {
   if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
+  if (config.login) return 'login';
   return listCredentials(config).some(({ credential }) => isStored(credential)) || refersToSecrets(config)
     ? 'api_key'
     : 'caller_token';

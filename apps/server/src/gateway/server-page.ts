@@ -9,11 +9,16 @@ type ServerInfo = McpEndpoint['pageContent'];
 const credentialInstructions: Record<ServerInfo['access'], string> = {
   oauth: 'Your client opens a login page when it connects; nothing needs to be copied.',
   passthrough: 'Your client opens a login page when it connects; nothing needs to be copied.',
+  login:
+    'Your client opens a login page when it connects. Programs can send an API key of the workspace as the bearer token.',
   api_key: "Send an API key of this server's workspace as the bearer token.",
   caller_token: 'Send your own token for the upstream service as the bearer token.',
   open: "The API receives no credential. Send an API key of this server's workspace, or any other token, as the bearer token.",
   management: 'Send an API key with the scope manage as the bearer token.',
 };
+
+/** Kinds of access whose clients open a login page. */
+const hasLoginPage = new Set<ServerInfo['access']>(['oauth', 'passthrough', 'login']);
 
 /** Returns the name under which a client stores the server: the slug, followed by the view name if there is one. */
 function getConnectionName(url: string): string {
@@ -23,7 +28,7 @@ function getConnectionName(url: string): string {
 
 /** Renders the page that a browser shows at a server's URL. */
 export function renderServerPage(info: ServerInfo, url: string): string {
-  const hasLogin = info.access === 'oauth' || info.access === 'passthrough';
+  const hasLogin = hasLoginPage.has(info.access);
   const variable = credentialVariables[info.access === 'caller_token' ? 'caller_token' : 'api_key'];
   const connection = { name: getConnectionName(url), url, token: hasLogin ? undefined : `$${variable.name}` };
   return renderPage(
