@@ -92,7 +92,7 @@ export function createLogins(foundation: Foundation, caches: Caches) {
 
 /** Creates the sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
 function createSignInDeps(config: FullConfig, db: Database['db'], now: () => number) {
-  const identity = createIdentityProvider(config.identity.find, config.identity.host);
+  const identity = createIdentityProvider(config.identity, config.groupsClaim);
   const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
   const welcomePerson = (person: Identity) =>
     transact(db, (transaction) => signInPerson(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
@@ -128,7 +128,7 @@ function createManagementLogin(
       getDisplayedCode: (error) => getDisplayedCode(error, []),
       getDisplayedMessage: (description) => getDisplayedMessage(description, []),
       buildAuthorizationUrl: ({ state, verifier }) =>
-        identity.authorizationUrl({ state, verifier, nonce: deriveNonce(verifier) }, redirectUri),
+        identity.authorizationUrl({ state, verifier, nonce: deriveNonce(verifier) }, redirectUri, { offline: false }),
       async exchange({ parameters, state, verifier }) {
         const returned = new URL(redirectUri);
         returned.search = parameters.toString();
