@@ -34,10 +34,7 @@ const fieldSchema = z.strictObject({
     .describe('Name of the value. {{NAME}} in the configuration is replaced with the value of the person who calls.'),
   label: singleLineText(60).describe('Label of the input.'),
   help: z.string().max(2048).optional().describe('https URL of a page that explains where people find the value.'),
-  secret: z
-    .boolean()
-    .optional()
-    .describe('true (default): the value is entered as a password and never shown again.'),
+  secret: z.boolean().optional().describe('true (default): the value is entered as a password and never shown again.'),
   optional: z.boolean().optional().describe('true: people may leave the input empty.'),
   default: z.string().min(1).max(500).optional().describe('Value that the input contains at first. Not with secret.'),
   pattern: z.string().min(1).max(500).optional().describe('Regular expression that the whole value must match.'),
