@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { getToolAuthentication, placeholderFields, toCredentialList } from './authentication.ts';
 import { getPlaceholderNames } from './http/placeholders.ts';
+import type { LoginField } from './login.ts';
 import type { ServerConfig } from './server-config.ts';
 import { createUrlResolver, getInterpolatedValues } from './server-wide.ts';
 
@@ -30,4 +32,15 @@ export function getFieldHosts(config: ServerConfig): Map<string, string[]> {
     if (url !== undefined) add(url, [url]);
   }
   return new Map([...hostsByName].map(([name, hosts]) => [name, [...hosts].sort()]));
+}
+
+/**
+ * Returns the hash of what a person agrees to when they enter values: the fields, and the hosts that receive each value.
+ */
+export function getValuesAgreement(
+  fields: readonly LoginField[],
+  hosts: ReadonlyMap<string, readonly string[]>,
+): string {
+  const agreed = fields.map(({ name }) => [name, ...(hosts.get(name) ?? [])]);
+  return createHash('sha256').update(JSON.stringify(agreed)).digest('base64url');
 }

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { AppError, OAuthError } from '@toolhost/errors/errors';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
-import { getFieldHosts } from '@toolhost/tool-config/field-hosts';
+import { getFieldHosts, getValuesAgreement } from '@toolhost/tool-config/field-hosts';
 import type { LoginRules } from '@toolhost/tool-config/login';
 import type { OAuth } from '@toolhost/tool-config/oauth';
 import { configSecrets, type ServerConfig } from '@toolhost/tool-config/server-config';
@@ -268,7 +268,7 @@ function toServerLogin(config: ServerConfig, rules: LoginRules): ServerLogin {
     hasOauth: config.oauth !== undefined,
     identifiesPeople: config.oauth === undefined || rules.allow !== undefined || rules.views !== undefined,
     fields,
-    valuesAgreement: hashAgreement(fields.map(({ name, hosts }) => JSON.stringify([name, ...hosts]))),
+    valuesAgreement: getValuesAgreement(fields, hosts),
   };
 }
 

@@ -241,7 +241,7 @@ ${renderFact('Error', html`<code>${error.code}</code>`)}
 </dl>
 <div class="actions"><a class="button" href="${redirectUrl}">Go to ${target}</a></div>`,
   );
-  return { status: oauthErrorStatus[error.code], html: errorHtml };
+  return { status: error.code === 'access_denied' ? 403 : oauthErrorStatus[error.code], html: errorHtml };
 }
 
 /**
