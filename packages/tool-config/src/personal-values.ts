@@ -1,3 +1,4 @@
+import type { Problem } from '@toolhost/errors/errors';
 import { parseOriginTemplate } from './http/origin-template.ts';
 
 /**
@@ -16,6 +17,24 @@ function getValues({ oauth }: PersonalSources): Readonly<Record<string, ValueSou
   return oauth !== undefined && 'values' in oauth ? (oauth.values ?? {}) : {};
 }
 
+/** Returns the names of the values that a person brings, each with the path of its declaration. */
+export function listPersonalNames(config: PersonalSources): { name: string; path: string }[] {
+  return [
+    ...(config.login?.fields ?? []).map(({ name }, index) => ({ name, path: `login.fields[${index}].name` })),
+    ...Object.keys(getValues(config)).map((name) => ({ name, path: `oauth.values.${name}` })),
+  ];
+}
+
+/** Returns the problems of names that are also stored secrets, because one of the two would be sent for the other. */
+export function findStoredNameProblems(config: PersonalSources, storedNames: ReadonlySet<string>): Problem[] {
+  return listPersonalNames(config)
+    .filter(({ name }) => storedNames.has(name))
+    .map(({ name, path }) => ({
+      path,
+      message: `${name} is also a stored secret of the server; delete that secret, or choose another name`,
+    }));
+}
+
 const noNames: ReadonlySet<string> = new Set();
 
 /**
@@ -23,11 +42,8 @@ const noNames: ReadonlySet<string> = new Set();
  * stored secret never stands in for such a value.
  */
 export function getPersonalNames(config: PersonalSources): ReadonlySet<string> {
-  const fields = config.login?.fields ?? [];
-  const valueNames = Object.keys(getValues(config));
-  return fields.length + valueNames.length === 0
-    ? noNames
-    : new Set([...fields.map(({ name }) => name), ...valueNames]);
+  const names = listPersonalNames(config);
+  return names.length === 0 ? noNames : new Set(names.map(({ name }) => name));
 }
 
 /** Returns the hosts of each value of `oauth.values` that may be a whole origin. */

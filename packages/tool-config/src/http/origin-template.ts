@@ -33,8 +33,8 @@ export function parseOriginTemplate(url: string): OriginTemplate | undefined {
   const [text, scheme = '', name = '', rest = ''] = labelPattern.exec(url) ?? [];
   if (text === undefined || rest.includes('{{')) return undefined;
   const probe = parseUrl(scheme + probeLabel + rest);
-  if (!probe || probe.username !== '' || probe.password !== '') return undefined;
-  if (!probe.hostname.startsWith(`${probeLabel}.`)) return undefined;
+  if (!probe?.hostname.startsWith(`${probeLabel}.`)) return undefined;
+  if (probe.username !== '' || probe.password !== '') return undefined;
   const host = `{{${name}}}${probe.host.slice(probeLabel.length)}`;
   return {
     origin: `${probe.protocol}//${host}`,
