@@ -185,7 +185,7 @@ describe('the login of a configuration', () => {
     ] as const) {
       const problems = await findProblems(build(login));
       assertPatterns(problems, [/cannot be combined with token_mode "passthrough"/], login);
-      assert.ok(problems[0]?.startsWith(`login.${name}: `), problems[0]);
+      assert.ok(problems[0]?.startsWith(`login.${name}: `), problems.join());
     }
     assert.deepEqual(await findProblems(build({ clients: ['https://a.example/x'] })), []);
   });

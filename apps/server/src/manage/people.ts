@@ -100,5 +100,5 @@ export async function createPersonActor(
   // People who may change a server may also try its tools.
   if (scopes.includes('manage:write')) scopes.push('call');
   const { userId: id, workspaceId, grantId } = person;
-  return { kind: 'user', id, workspaceId, grantId, scopes, servers: undefined };
+  return { kind: 'user', id, userId: id, workspaceId, grantId, scopes, servers: undefined };
 }
