@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { AppError, OAuthError } from '@toolhost/errors/errors';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
+import { getOAuthValues, getTokenOrigins, type OAuth } from '@toolhost/tool-config/oauth';
 import { configSecrets } from '@toolhost/tool-config/server-config';
 import { getOrigins } from '@toolhost/tool-config/server-wide';
 import { isReadOnly } from '@toolhost/tool-config/view';
@@ -188,7 +189,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
   const upstreamOrigins = getOrigins(server.config);
   const mode = oauth.token_mode ?? 'issued';
   const secret = server.secrets.get(configSecrets.clientSecret);
-  const canSendSecret = secret?.origins.includes(new URL(oauth.token_url).origin) ?? false;
+  const canSendSecret = getTokenOrigins(oauth).every((origin) => secret?.origins.includes(origin));
   return {
     id: server.id,
     workspaceId: server.workspaceId,
@@ -204,6 +205,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
       oauth.client_id,
       mode,
       ...upstreamOrigins.sort(),
+      ...getQuirkHosts(oauth),
     ]),
     views: Object.keys(server.config.views ?? {}),
     findView: (name) => toLoginView(server, name),
@@ -218,6 +220,13 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
       now: options.now,
     }),
   };
+}
+
+/** Returns the further hosts that receive the token, or that the login takes from the provider. */
+function getQuirkHosts(oauth: OAuth): string[] {
+  const { token_url_from: tokenUrl, userinfo_url: userinfoUrl } = oauth;
+  const declared = getOAuthValues(oauth).flatMap(([name, { hosts }]) => (hosts ? [[name, ...hosts].join(' ')] : []));
+  return [...(tokenUrl ? [...tokenUrl.hosts, tokenUrl.path] : []), ...(userinfoUrl ? [userinfoUrl] : []), ...declared];
 }
 
 function toLoginView(server: HostedServer, name: string): LoginView | undefined {
