@@ -126,6 +126,8 @@ function createManagementLogin(
     provider: {
       host: identity.host,
       audience: [],
+      returnsForm: false,
+      codeParameter: 'code',
       getDisplayedCode: (error) => getDisplayedCode(error, []),
       getDisplayedMessage: (description) => getDisplayedMessage(description, []),
       buildAuthorizationUrl: ({ state, verifier }) =>

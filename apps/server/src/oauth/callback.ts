@@ -56,10 +56,11 @@ export async function handleCallback(
   try {
     if (refusal) throw refusal;
     const result = await server.provider.exchange({
-      code: query.get('code') ?? '',
+      code: query.get(server.provider.codeParameter) ?? '',
       parameters: query,
       state: query.get('state') ?? '',
       verifier,
+      fields: {},
     });
     const oneTimeCode = await storeGrant(server, { login, result, agreement, requestId }, deps);
     deps.onEvent('finished');
@@ -205,7 +206,7 @@ function findProviderRefusal(server: LoginServer, query: URLSearchParams): OAuth
       providerMessage,
     );
   }
-  return query.get('code')
+  return query.get(server.provider.codeParameter)
     ? undefined
     : new OAuthError('server_error', 'the provider sent neither a code nor an error');
 }

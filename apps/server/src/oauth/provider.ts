@@ -42,6 +42,8 @@ export function createHostedProvider(options: ProviderOptions): Provider {
   return {
     host: new URL(oauth.authorization_url).host,
     audience: options.audience,
+    returnsForm: oauth.response_mode === 'form_post',
+    codeParameter: oauth.code_parameter ?? 'code',
     getDisplayedCode: (error) => getDisplayedCode(error, [options.clientSecret]),
     getDisplayedMessage: (description) => getDisplayedMessage(description, [options.clientSecret]),
     async buildAuthorizationUrl(request) {
@@ -56,7 +58,7 @@ export function createHostedProvider(options: ProviderOptions): Provider {
       });
       return { tokens, person, userId: undefined, workspaceId: options.workspaceId };
     },
-    refresh: async (refreshToken) =>
+    refresh: async ({ refreshToken = '' }) =>
       (await sendRequest({ grant_type: 'refresh_token', refresh_token: refreshToken })).tokens,
   };
 }

@@ -1,9 +1,4 @@
-import {
-  type Authentication,
-  type Authentications,
-  credentialQueryNames,
-  toCredentialList,
-} from '../authentication.ts';
+import { type Authentications, credentialQueryNames, type SentCredential, withTokenPrefix } from '../authentication.ts';
 import {
   type BodyKind,
   createConstantMatcher,
@@ -46,7 +41,7 @@ export type RequestTemplate = {
   interpolatedHeaders: readonly { name: string; value: string }[];
   body: BodyPlan;
   arrayFormat: ArrayFormat;
-  credentials: readonly Authentication[];
+  credentials: readonly SentCredential[];
 };
 
 /** Compiles a tool of a valid configuration. */
@@ -54,6 +49,7 @@ export function compileRequest(
   tool: Tool,
   authentication: Authentications | undefined,
   userAgent: string,
+  tokenPrefix?: string,
 ): RequestTemplate {
   const declared = getArguments(tool.input_schema);
   const names = declared.map((argument) => argument.name);
@@ -100,7 +96,7 @@ export function compileRequest(
       isAlwaysSent: !hasOptionalBody(tool.method),
     },
     arrayFormat,
-    credentials: toCredentialList(authentication),
+    credentials: withTokenPrefix(authentication, tokenPrefix),
   };
 }
 

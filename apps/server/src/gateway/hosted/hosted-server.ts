@@ -291,7 +291,7 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const rulesSource = toResponseRulesSource(tool, config.max_response_tokens);
-  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent);
+  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent, config.oauth?.token_prefix);
   return {
     name: tool.name,
     configError,
