@@ -216,12 +216,16 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
       clientSecret: canSendSecret ? (secret?.value ?? '') : '',
       workspaceId: server.workspaceId,
       redirectUri: buildUrl(options.baseUrl, routes.callback, server.slug),
-      audience: upstreamOrigins.map((origin) => new URL(origin).host),
+      audience: [...new Set(getTokenRecipients(upstreamOrigins, oauth).map((url) => new URL(url).host))],
       userAgent: formatUserAgent(options.baseUrl),
       http: options.http,
       now: options.now,
     }),
   };
+}
+
+function getTokenRecipients(upstreamOrigins: readonly string[], { userinfo_url: userinfoUrl }: OAuth): string[] {
+  return [...upstreamOrigins, ...(userinfoUrl === undefined ? [] : [userinfoUrl])];
 }
 
 /** Returns the further hosts that receive the token, or that the login takes from the provider. */
