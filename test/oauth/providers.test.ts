@@ -5,26 +5,44 @@ import { after, describe, it } from 'node:test';
 import { root } from '../files.ts';
 import { createAmazon } from '../support/providers/amazon.ts';
 import { createApple } from '../support/providers/apple.ts';
+import { createAtlassian } from '../support/providers/atlassian.ts';
+import { createBasecamp } from '../support/providers/basecamp.ts';
+import { createBigcommerce } from '../support/providers/bigcommerce.ts';
 import { createDingtalk } from '../support/providers/dingtalk.ts';
 import { createEbay } from '../support/providers/ebay.ts';
 import { createFeishu } from '../support/providers/feishu.ts';
 import { createFigma } from '../support/providers/figma.ts';
 import { createNotion } from '../support/providers/notion.ts';
 import { startProviderWorld } from '../support/providers/provider-world.ts';
+import { createQuickbooks } from '../support/providers/quickbooks.ts';
+import { createSalesforce } from '../support/providers/salesforce.ts';
+import { createShopify } from '../support/providers/shopify.ts';
 import { createVk } from '../support/providers/vk.ts';
+import { createXero } from '../support/providers/xero.ts';
 import { createYandex } from '../support/providers/yandex.ts';
+import { createZendesk } from '../support/providers/zendesk.ts';
+import { createZoho } from '../support/providers/zoho.ts';
 
 describe('logins at providers that deviate from OAuth', async () => {
   const stubs = [
     createAmazon(),
     createApple(),
+    createAtlassian(),
+    createBasecamp(),
+    createBigcommerce(),
     createDingtalk(),
     createEbay(),
     createFeishu(),
     createFigma(),
     createNotion(),
+    createQuickbooks(),
+    createSalesforce(),
+    createShopify(),
     createVk(),
+    createXero(),
     createYandex(),
+    createZendesk(),
+    createZoho(),
   ];
   const world = await startProviderWorld(stubs);
   after(() => world.stop());
