@@ -68,7 +68,7 @@ export async function startProviderWorld(stubs: readonly ProviderStub[]): Promis
     const consent = await browser.get(url);
     let departure = await browser.press(consent, 'Allow and log in');
     const fields = stub.getFields?.(account);
-    if (fields) departure = await browser.press(departure, 'Continue', { fields });
+    if (fields) departure = await browser.press(departure, 'Save and continue', { fields });
     stub.oauth.logInAs(account);
     const page = await browser.get(getNextUrl(departure));
     internet.check();

@@ -45,6 +45,6 @@ export function createShopify(): ProviderStub {
     accounts: createAccounts({ shop: 'acme-store' }, { shop: 'globex' }),
     call: ['query', { query: '{ shop { name } }' }],
     hasRefreshTokens: true,
-    getFields: ({ data }) => ({ shop: data.shop ?? '' }),
+    getFields: ({ data }) => ({ 'field.shop': data.shop ?? '' }),
   };
 }

@@ -42,6 +42,6 @@ export function createZendesk(): ProviderStub {
     accounts: createAccounts({ subdomain: 'acme' }, { subdomain: 'globex-support' }),
     call: ['list_tickets', {}],
     hasRefreshTokens: true,
-    getFields: ({ data }) => ({ subdomain: data.subdomain ?? '' }),
+    getFields: ({ data }) => ({ 'field.subdomain': data.subdomain ?? '' }),
   };
 }
