@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { root } from '../files.ts';
@@ -22,6 +22,7 @@ import { createXero } from '../support/providers/xero.ts';
 import { createYandex } from '../support/providers/yandex.ts';
 import { createZendesk } from '../support/providers/zendesk.ts';
 import { createZoho } from '../support/providers/zoho.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 describe('logins at providers that deviate from OAuth', async () => {
   const stubs = [
@@ -62,8 +63,39 @@ describe('logins at providers that deviate from OAuth', async () => {
     });
   }
 
-  it('has a server file for each provider', () => {
-    const files = readdirSync(join(root, 'examples', 'logins')).filter((file) => file.endsWith('.yaml'));
+  it('sends a cookie with forms from other sites only if the provider returns with a form', async () => {
+    for (const [file, sameSite] of [
+      ['apple', 'None'],
+      ['ebay', 'Lax'],
+    ] as const) {
+      const stub = stubs.find((candidate) => candidate.file === file) ?? assert.fail(file);
+      const { departure } = await world.logIn(stub, stub.accounts[0]);
+      const cookies = departure.headers.getSetCookie().filter((cookie) => cookie.includes('toolhost-login-'));
+      assert.equal(cookies.length, 1);
+      assert.match(cookies[0] ?? '', new RegExp(`^__Host-.*HttpOnly; SameSite=${sameSite}; Secure`));
+    }
+  });
+
+  it('keeps the values of a login out of call records and the audit log', async () => {
+    const values = stubs.flatMap(({ accounts }) => accounts.flatMap(({ data }) => Object.values(data)));
+    const secret = values.filter(
+      (value) => /^[\w-]*\d{6,}|^https:|device-of/.test(value) && !value.startsWith('https://accounts'),
+    );
+    assert.ok(secret.length > 10);
+    for (const path of ['/calls?limit=100', '/audit?limit=100']) {
+      const list = await world.readList(path);
+      assert.ok(list.length > 1000, list);
+      for (const value of secret) assert.ok(!list.includes(value), `${path} contains ${value}`);
+    }
+  });
+
+  it('has a documented server file that passes the check for each provider', async () => {
+    const folder = join(root, 'examples', 'logins');
+    const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'));
     assert.deepEqual(files.toSorted(), stubs.map(({ file }) => `${file}.yaml`).toSorted());
+    const { code, stdout } = await runToolhostCommand(['check', folder], { env: { BASE_URL: 'https://tools.example.com' } });
+    assert.equal(code, 0, stdout);
+    const readme = readFileSync(join(folder, 'README.md'), 'utf8');
+    for (const file of files) assert.ok(readme.includes(`(${file})`), file);
   });
 });

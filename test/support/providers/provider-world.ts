@@ -23,8 +23,10 @@ export type ProviderWorld = {
   internet: Internet;
   /** Creates the server of a file in examples/logins, and registers its callback at the provider. */
   createServer(stub: ProviderStub): Promise<void>;
-  /** Logs an account in as its own person. Returns the token of the agent, and the page after the provider. */
-  logIn(stub: ProviderStub, account: Account): Promise<{ token: string; returned: Page; browser: Browser }>;
+  /** Logs an account in as its own person. Returns the token of the agent, and the page that led to the provider. */
+  logIn(stub: ProviderStub, account: Account): Promise<{ token: string; departure: Page }>;
+  /** Reads a list of the management API as text. */
+  readList(path: string): Promise<string>;
   /** Calls the tool of the file. Returns the name of the account that the API saw. */
   call(stub: ProviderStub, token: string): Promise<unknown>;
   stop(): Promise<void>;
@@ -64,7 +66,8 @@ export async function startProviderWorld(stubs: readonly ProviderStub[]): Promis
   };
   const getSlug = ({ file }: ProviderStub) => readConfig(file).slug as string;
 
-  async function returnFromProvider(stub: ProviderStub, account: Account, browser: Browser, url: URL): Promise<Page> {
+  /** Goes from the consent page to the provider, and back. Returns the pages before and after it. */
+  async function visitProvider(stub: ProviderStub, account: Account, browser: Browser, url: URL) {
     const consent = await browser.get(url);
     let departure = await browser.press(consent, 'Allow and log in');
     const fields = stub.getFields?.(account);
@@ -72,10 +75,10 @@ export async function startProviderWorld(stubs: readonly ProviderStub[]): Promis
     stub.oauth.logInAs(account);
     const page = await browser.get(getNextUrl(departure));
     internet.check();
-    if (page.status === 302) return browser.get(getNextUrl(page));
+    if (page.status === 302) return { departure, returned: await browser.get(getNextUrl(page)) };
     // A form of the provider comes from its own site.
     const headers = { origin: page.url.origin, 'sec-fetch-site': 'cross-site' };
-    return browser.press(page, 'Continue', { headers });
+    return { departure, returned: await browser.press(page, 'Continue', { headers }) };
   }
 
   return {
@@ -99,7 +102,8 @@ export async function startProviderWorld(stubs: readonly ProviderStub[]): Promis
       const client_id = String(registered.body.client_id);
       const { url, verifier } = clientWithId(client_id, { issuer }).authorization();
       const browser = createBrowser(undefined, send);
-      let returned = await returnFromProvider(stub, account, browser, url);
+      const { departure, ...visit } = await visitProvider(stub, account, browser, url);
+      let { returned } = visit;
       internet.check();
       const choice = stub.getChoice?.(account);
       if (choice !== undefined) {
@@ -110,7 +114,7 @@ export async function startProviderWorld(stubs: readonly ProviderStub[]): Promis
       const code = getNextUrl(returned).searchParams.get('code') ?? assert.fail(getNextUrl(returned).href);
       const grant = { grant_type: 'authorization_code', code, redirect_uri, client_id, code_verifier: verifier };
       const { body } = await post(`/mcp/${slug}/token`, new URLSearchParams({ ...grant, resource: issuer }));
-      return { token: String(body.access_token), returned, browser };
+      return { token: String(body.access_token), departure };
     },
     async call(stub, token) {
       const [name, args] = stub.call;
@@ -120,6 +124,10 @@ export async function startProviderWorld(stubs: readonly ProviderStub[]): Promis
       const result = body.result as ToolCallResult | undefined;
       assert.ok(result && result.isError !== true, text);
       return (JSON.parse(result.content[0]?.text ?? '') as Json).account;
+    },
+    async readList(path) {
+      const headers = { authorization: `Bearer ${key}` };
+      return (await send(`${base}/api/v1${path}`, { headers })).text();
     },
     async stop() {
       await toolhost.stop();
