@@ -272,11 +272,11 @@ export async function refreshTokens(server: LoginServer, tokens: ProviderTokens)
   if (!server.provider) throw new OAuthError('invalid_grant', 'the server no longer has a provider');
   const refreshed = await server.provider.refresh(tokens);
   return {
+    ...tokens,
     ...refreshed,
     // Values that a refresh response omits are unchanged (RFC 6749, 6).
     refreshToken: refreshed.refreshToken ?? tokens.refreshToken,
     scope: refreshed.scope ?? tokens.scope,
-    ...(tokens.identity && { identity: tokens.identity }),
     ...((tokens.values || refreshed.values) && { values: { ...tokens.values, ...refreshed.values } }),
   };
 }

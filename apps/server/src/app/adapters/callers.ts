@@ -33,7 +33,9 @@ export function createCallerOptions(
       const openGrant = login && (await grants.open(login, bearer, chargeQuery));
       if (!login || !openGrant) return undefined;
       const { tokens, grant } = openGrant;
-      const person = login.login && (await findPersonOfLogin({ ...login, login: login.login }, tokens, oauth));
+      const person = login.login
+        ? await findPersonOfLogin({ ...login, login: login.login }, tokens, oauth)
+        : toPersonOfGrant(tokens);
       if (login.login && !person) return undefined;
       const { accessToken } = tokens;
       const upstreamLogin = login.provider && {
@@ -54,6 +56,13 @@ export function createCallerOptions(
 }
 
 const noValues = { view: undefined, getValue: () => undefined, markRefused: async () => {} };
+
+/** Returns the person of a login without rules for people. Its values come from the provider (`oauth.values`). */
+function toPersonOfGrant({ values }: ProviderTokens): CallingPerson | undefined {
+  if (!values) return undefined;
+  const getValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
+  return { ...noValues, getValue, missingReason: 'log in again' };
+}
 
 /** Returns the person of a login, with their values. Undefined if they must log in again. */
 async function findPersonOfLogin(

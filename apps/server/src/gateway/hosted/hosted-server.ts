@@ -295,7 +295,9 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const rulesSource = toResponseRulesSource(tool, config.max_response_tokens);
-  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent, getOriginHosts(config));
+  const authentication = getToolAuthentication(config, tool);
+  const { token_prefix: tokenPrefix } = config.oauth ?? {};
+  const request = compileRequest(tool, authentication, { userAgent, tokenPrefix, originHosts: getOriginHosts(config) });
   return {
     name: tool.name,
     configError,
