@@ -184,8 +184,8 @@ describe('the login of a configuration', () => {
       ['fields', { fields: [key] }],
     ] as const) {
       const problems = await findProblems(build(login));
-      assertPatterns(problems, [/cannot be combined with token_mode "passthrough"/], login);
-      assert.ok(problems[0]?.startsWith(`login.${name}: `), problems[0]);
+      assertPatterns(problems, [/cannot be combined with token_mode "passthrough"/], name);
+      assert.ok(problems[0]?.startsWith(`login.${name}: `), name);
     }
     assert.deepEqual(await findProblems(build({ clients: ['https://a.example/x'] })), []);
   });

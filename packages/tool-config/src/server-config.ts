@@ -66,9 +66,7 @@ export const serverConfigSchema = z.strictObject({
       'Additional stored credentials by name. A tool that names one in credential sends it instead of authentication.',
     ),
   oauth: oauthSchema.optional().describe('OAuth 2.0 provider that people log in to.'),
-  login: loginSchema
-    .optional()
-    .describe('Who may log in to the server with the identity provider of this service, and the values they bring.'),
+  login: loginSchema.optional().describe('People who may log in, and the values that they bring.'),
   ...serverWideShape,
   tool_mode: z
     .enum(toolModes)

@@ -78,7 +78,7 @@ function matchesHost(hostname: string, pattern: string): boolean {
   const patternLabels = pattern.toLowerCase().split('.');
   return (
     labels.length === patternLabels.length &&
-    patternLabels.every((label, index) => label === '*' || label === labels[index])
+    patternLabels.every((label, index) => (label === '*' ? isHostLabel(labels[index] ?? '') : label === labels[index]))
   );
 }
 
