@@ -14,6 +14,7 @@ export const routes = {
   loginCheck: '/login-check',
   mcp: '/mcp/:slug',
   callback: '/mcp/:slug/callback',
+  accountChoice: '/mcp/:slug/callback/account',
   authorize: '/mcp/:slug/authorize',
   consent: '/mcp/:slug/consent',
   token: '/mcp/:slug/token',
@@ -122,4 +123,12 @@ export function getFileId(path: string): string | undefined {
 /** Returns true for paths that any web page may request: discovery, schemas, and endpoints that need no cookie. */
 export function isCrossOriginPath(path: string): boolean {
   return /^\/(\.well-known|schema)\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke)$/.test(path);
+}
+
+/**
+ * Returns true for a form with which a provider returns from its own site (`response_mode: form_post`). The browser
+ * shows the response as a page, so no web page can read it.
+ */
+export function isFormReturn(method: string | undefined, path: string): boolean {
+  return method === 'POST' && /^\/mcp\/[^/]+\/callback$/.test(path);
 }

@@ -16,6 +16,7 @@ import {
 import { allowSchema, loginFieldSchema, loginSchema, viewRuleSchema } from './login.ts';
 import { checkLogin, findPersonalValues } from './login-rules.ts';
 import { oauthSchema } from './oauth.ts';
+import { findQuirkProblems } from './oauth-rules.ts';
 import { findOauthProblems } from './provider-rules.ts';
 import {
   checkServerWide,
@@ -97,13 +98,21 @@ export const serverConfigSchema = z.strictObject({
 export type ServerConfig = z.infer<typeof serverConfigSchema>;
 
 /** Deployment settings for configurations. */
-export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
+export type ConfigRules = {
+  managementSlug: string;
+  urlProblem: UrlRule;
+  /** True if a login may return with a form (`oauth.response_mode`). */
+  acceptsFormPost: boolean;
+};
 
 const keysByPath: [RegExp, readonly string[]][] = [
   [/^$/, Object.keys(serverConfigSchema.shape)],
   [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^imported$/, ['id', 'document']],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^oauth\.token_fields$/, Object.keys(oauthSchema.shape.token_fields.unwrap().shape)],
+  [/^oauth\.token_url_from$/, Object.keys(oauthSchema.shape.token_url_from.unwrap().shape)],
+  [/^oauth\.values\.[^.[\]]+$/, ['from', 'hosts', 'pattern']],
   [/^login$/, Object.keys(loginSchema.shape)],
   [/^login\.allow$/, Object.keys(allowSchema.shape)],
   [/^login\.views\[\d+\]$/, Object.keys(viewRuleSchema.shape)],
@@ -153,6 +162,7 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   checkLogin(input, problems);
   if (typeof input.oauth === 'object' && input.oauth !== null) {
     problems.addAll(findOauthProblems(input.oauth as RawConfig, urlProblem, personal));
+    problems.addAll(findQuirkProblems(input.oauth as RawConfig, { ...rules, authentication }));
     if (authentication && !Array.isArray(authentication) && isStored(authentication)) {
       const field = authentication.token === undefined ? 'type' : 'token';
       add(`authentication.${field}`, 'cannot be combined with oauth, because the token comes from the login');

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { AppError, OAuthError } from '@toolhost/errors/errors';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
+import { getOAuthValues, getTokenOrigins, type OAuth } from '@toolhost/tool-config/oauth';
 import { configSecrets } from '@toolhost/tool-config/server-config';
 import { getOrigins } from '@toolhost/tool-config/server-wide';
 import { isReadOnly } from '@toolhost/tool-config/view';
@@ -125,6 +126,8 @@ function createManagementLogin(
     provider: {
       host: identity.host,
       audience: [],
+      returnsForm: false,
+      codeParameter: 'code',
       getDisplayedCode: (error) => getDisplayedCode(error, []),
       getDisplayedMessage: (description) => getDisplayedMessage(description, []),
       buildAuthorizationUrl: ({ state, verifier }) =>
@@ -188,7 +191,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
   const upstreamOrigins = getOrigins(server.config);
   const mode = oauth.token_mode ?? 'issued';
   const secret = server.secrets.get(configSecrets.clientSecret);
-  const canSendSecret = secret?.origins.includes(new URL(oauth.token_url).origin) ?? false;
+  const canSendSecret = getTokenOrigins(oauth).every((origin) => secret?.origins.includes(origin));
   return {
     id: server.id,
     workspaceId: server.workspaceId,
@@ -204,6 +207,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
       oauth.client_id,
       mode,
       ...upstreamOrigins.sort(),
+      ...getQuirkHosts(oauth),
     ]),
     views: Object.keys(server.config.views ?? {}),
     findView: (name) => toLoginView(server, name),
@@ -212,12 +216,23 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
       clientSecret: canSendSecret ? (secret?.value ?? '') : '',
       workspaceId: server.workspaceId,
       redirectUri: buildUrl(options.baseUrl, routes.callback, server.slug),
-      audience: upstreamOrigins.map((origin) => new URL(origin).host),
+      audience: [...new Set(getTokenRecipients(upstreamOrigins, oauth).map((url) => new URL(url).host))],
       userAgent: formatUserAgent(options.baseUrl),
       http: options.http,
       now: options.now,
     }),
   };
+}
+
+function getTokenRecipients(upstreamOrigins: readonly string[], { userinfo_url: userinfoUrl }: OAuth): string[] {
+  return [...upstreamOrigins, ...(userinfoUrl === undefined ? [] : [userinfoUrl])];
+}
+
+/** Returns the further hosts that receive the token, or that the login takes from the provider. */
+function getQuirkHosts(oauth: OAuth): string[] {
+  const { token_url_from: tokenUrl, userinfo_url: userinfoUrl } = oauth;
+  const declared = getOAuthValues(oauth).flatMap(([name, { hosts }]) => (hosts ? [[name, ...hosts].join(' ')] : []));
+  return [...(tokenUrl ? [...tokenUrl.hosts, tokenUrl.path] : []), ...(userinfoUrl ? [userinfoUrl] : []), ...declared];
 }
 
 function toLoginView(server: HostedServer, name: string): LoginView | undefined {

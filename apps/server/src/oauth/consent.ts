@@ -202,7 +202,7 @@ export async function handleDecision(
   const agreement = formatAgreement(server.agreement, request.view);
   const secrets: LoginSecrets = { verifier, clientState: request.state, agreement };
   // Called before the form counts as sent, so that the person can send it again if the provider does not respond.
-  const url = await server.provider.buildAuthorizationUrl({ state, verifier, scope: request.scope });
+  const url = await server.provider.buildAuthorizationUrl({ state, verifier, scope: request.scope, fields: {} });
   const isFirst = await insertAuthorization(deps.db, {
     id,
     workspace_id: server.workspaceId,
@@ -220,7 +220,8 @@ export async function handleDecision(
   });
   if (!isFirst) throw createDeniedError('this form was already sent; start again in the client');
   deps.onEvent('started');
-  const cookie = cookieStore.set(getLoginCookieName(id), bindingSecret, durations.login);
+  const sameSite = server.provider.returnsForm ? 'None' : 'Lax';
+  const cookie = cookieStore.set(getLoginCookieName(id), bindingSecret, durations.login, sameSite);
   const cookies = [cookie, clearedCookie, ...cookieStore.clearOldest(headers.cookie, loginPrefix)];
   return { status: 200, html: renderDeparturePage(server, url), cookies };
 }
@@ -297,9 +298,8 @@ export function getLoginCookieName(stateHash: string): string {
 /** Creates and reads the cookies of the OAuth proxy. */
 export function createCookieStore(baseUrl: string) {
   const { prefix: scopePrefix, path, isSecure } = getCookieScope(baseUrl);
-  const attributes = `Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
-  const set = (name: string, value: string, maxAgeMs: number) =>
-    `${scopePrefix}${name}=${value}; ${attributes}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
+  const set = (name: string, value: string, maxAgeMs: number, sameSite: 'Lax' | 'None' = 'Lax') =>
+    `${scopePrefix}${name}=${value}; Path=${path}; HttpOnly; SameSite=${sameSite}${isSecure ? '; Secure' : ''}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
   const clear = (name: string) => set(name, '', 0);
   return {
     set,

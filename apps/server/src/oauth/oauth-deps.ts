@@ -15,7 +15,16 @@ export type ProviderTokens = {
   refreshToken: string | undefined;
   expiresAt: number | undefined;
   scope: string | undefined;
+  /** Values of the login by name (`oauth.values`). They are sealed with the tokens, and shown nowhere. */
+  values?: Readonly<Record<string, string>>;
+  /** Callback parameters that each refresh repeats (`oauth.callback_values`). */
+  callbackValues?: Readonly<Record<string, string>>;
+  /** Origin of the token endpoint, if the login determined it. */
+  tokenOrigin?: string;
 };
+
+/** An account of the person at the provider, with the values that it stands for. The provider chose its texts. */
+export type AccountChoice = { name: string; detail: string; values: Readonly<Record<string, string>> };
 
 /**
  * Result of a finished login: the provider's tokens for a hosted server, or a user for the management server. `person`
@@ -26,7 +35,12 @@ export type LoginResult = {
   person: string | undefined;
   userId: string | undefined;
   workspaceId: string;
+  /** Accounts that the person chooses from. Undefined if there is nothing to choose. */
+  choices?: readonly AccountChoice[];
 };
+
+/** Values that a person entered (`login.fields`), by name. */
+export type FieldValues = Readonly<Record<string, string>>;
 
 /** The provider of a login. */
 export type Provider = {
@@ -34,21 +48,29 @@ export type Provider = {
   host: string;
   /** Hosts that will receive the provider's token, as shown on the consent page. */
   audience: readonly string[];
+  /** True if the provider returns with a form that it sends from its own site, which needs cookies for such requests. */
+  returnsForm: boolean;
+  /** Callback parameter with the code. */
+  codeParameter: string;
   /** Returns the provider's error code, or undefined if it must not be shown (`getDisplayedCode` in `provider.ts`). */
   getDisplayedCode(error: string): string | undefined;
   /** Returns the provider's own message about an error, without credentials. */
   getDisplayedMessage(description: string | null): string | undefined;
-  /** Builds the provider's authorization URL. `scope` is the one shown to the person. */
-  buildAuthorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
+  /** Builds the provider's authorization URL. `scope` is the one shown to the person. @throws OAuthError server_error */
+  buildAuthorizationUrl(request: { state: string; verifier: string; scope: string; fields: FieldValues }): Promise<URL>;
   /** Exchanges a code for tokens. @throws OAuthError server_error, temporarily_unavailable */
   exchange(callbackResponse: {
     code: string;
     parameters: URLSearchParams;
     state: string;
     verifier: string;
+    fields: FieldValues;
   }): Promise<LoginResult>;
-  /** Refreshes tokens. @throws OAuthError invalid_grant if the provider refuses */
-  refresh(refreshToken: string): Promise<ProviderTokens>;
+  /**
+   * Refreshes tokens. The result contains the values of the login. @throws OAuthError invalid_grant if the provider
+   * refuses, or if a value is no longer allowed
+   */
+  refresh(tokens: ProviderTokens): Promise<ProviderTokens>;
 };
 
 /** Description of a view that people see before they agree to a login for it. */

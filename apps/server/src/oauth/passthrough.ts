@@ -118,6 +118,9 @@ function getPendingMs({ expiresAt }: ProviderTokens, now: number): number {
   return Math.max(1, Math.min(maxPendingMs, (expiresAt ?? Number.POSITIVE_INFINITY) - now));
 }
 
+/** Tokens of a login whose agent holds the others. */
+const noTokens = { accessToken: '', expiresAt: undefined, scope: undefined };
+
 async function refreshHeldToken(
   server: LoginServer,
   refreshToken: string,
@@ -125,7 +128,7 @@ async function refreshHeldToken(
   deps: OAuthDeps,
 ): Promise<ProviderTokens> {
   try {
-    const tokens = await server.provider.refresh(refreshToken);
+    const tokens = await server.provider.refresh({ ...noTokens, refreshToken });
     deps.onEvent('refreshed');
     return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
   } catch (error) {

@@ -208,13 +208,13 @@ export async function refreshAtProvider(
     return waitForOtherReplica(server, openGrant, deps);
   }
   try {
-    const refreshedTokens = await server.provider.refresh(refreshToken);
+    const refreshedTokens = await server.provider.refresh(openGrant.tokens);
     deps.onEvent('refreshed');
     // Values that a refresh response omits are unchanged (RFC 6749, 6).
     const scope = refreshedTokens.scope ?? openGrant.tokens.scope;
     return await save(
       openGrant,
-      { ...refreshedTokens, refreshToken: refreshedTokens.refreshToken ?? refreshToken, scope },
+      { ...openGrant.tokens, ...refreshedTokens, refreshToken: refreshedTokens.refreshToken ?? refreshToken, scope },
       deps,
     );
   } catch (caught) {

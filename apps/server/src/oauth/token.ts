@@ -39,7 +39,8 @@ import {
   type TokenResponse,
 } from './oauth-deps.ts';
 import { issueProviderToken, openRefreshToken, refreshAndShare } from './passthrough.ts';
-import { openTokens, toChallenge, unwrapKey, wrapKey } from './provider.ts';
+import { openTokens, unwrapKey, wrapKey } from './provider.ts';
+import { toChallenge } from './provider-requests.ts';
 import { refreshAtProvider } from './provider-tokens.ts';
 
 /** Handles `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders according to RFC 6749, 5.2 */

@@ -264,11 +264,11 @@ export function operation<
 /**
  * Settings of the deployment that restrict configurations, as plain data. `egressAllow` has the format of EGRESS_ALLOW.
  */
-export type RuleSource = { managementSlug: string; egressAllow: string; ownBase: string };
+export type RuleSource = { managementSlug: string; egressAllow: string; ownBase: string; acceptsFormPost: boolean };
 
-export function createConfigRules({ managementSlug, egressAllow, ownBase }: RuleSource): ConfigRules {
+export function createConfigRules({ managementSlug, egressAllow, ownBase, acceptsFormPost }: RuleSource): ConfigRules {
   const allow = parseEgressAllow(egressAllow);
-  return { managementSlug, urlProblem: (url) => checkUrl(url, allow, ownBase) };
+  return { managementSlug, acceptsFormPost, urlProblem: (url) => checkUrl(url, allow, ownBase) };
 }
 
 /** Headers for fetching a description, by name. */

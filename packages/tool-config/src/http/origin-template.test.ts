@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ToolFailure } from '@toolhost/errors/errors';
-import { parseOriginTemplate, renderOrigin, renderUrlValues } from './origin-template.ts';
+import { parseOriginTemplate, renderOrigin } from './origin-template.ts';
 
 const hosts = ['*.my.salesforce.com', 'login.example.com'];
 
@@ -75,15 +75,5 @@ describe('an origin with the value of a person', () => {
       ...['{{a}}.example.com', '{{a}}x/y', 'https://{{a}}.1.2.3', 'x{{a}}/y', ''],
     ])
       assert.equal(parseOriginTemplate(url), undefined, url);
-  });
-
-  it('is followed by encoded values in a URL of the provider', () => {
-    const render = (url: string, value: string) => renderUrlValues(url, () => value);
-    assert.equal(render('https://{{a}}.example.com/{{a}}?b={{a}}', 'x1'), 'https://x1.example.com/x1?b=x1');
-    assert.equal(
-      render('https://a.example.com/{{v}}/t?b={{v}}&c=?', 'a/?&=#é'),
-      'https://a.example.com/a%2F%3F%26%3D%23%C3%A9/t?b=a%2F%3F%26%3D%23%C3%A9&c=?',
-    );
-    for (const value of ['', '.', '..']) assertRefused(value, () => render('https://a.example.com/x/{{v}}/y', value));
   });
 });

@@ -292,7 +292,8 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const rulesSource = toResponseRulesSource(tool, config.max_response_tokens);
-  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent, getOriginHosts(config));
+  const login = { originHosts: getOriginHosts(config), tokenPrefix: config.oauth?.token_prefix };
+  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent, login);
   return {
     name: tool.name,
     configError,

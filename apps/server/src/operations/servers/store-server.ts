@@ -5,6 +5,7 @@ import { yieldAfterLongText } from '@toolhost/errors/yield-to-event-loop';
 import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
 import { sealedFields } from '@toolhost/tool-config/authentication';
 import { formatMovedSecret } from '@toolhost/tool-config/moved-secret';
+import { getTokenOrigins } from '@toolhost/tool-config/oauth';
 import { findStoredNameProblems } from '@toolhost/tool-config/personal-values';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '@toolhost/tool-config/server-config';
 import {
@@ -168,7 +169,7 @@ export function matchesStoredSecret(secret: SecretWithValue | undefined, server:
 /** Returns the origins that a secret of a configuration may be sent to. */
 function getSecretOrigins({ config }: StoredServer, name: string): string[] {
   if (name !== configSecrets.clientSecret || !config.oauth) return createSecretOriginResolver(config)(name);
-  return [new URL(config.oauth.token_url).origin];
+  return getTokenOrigins(config.oauth);
 }
 
 /** Creates the error for a slug that is not available. It does not reveal if another workspace uses the slug. */
@@ -230,11 +231,10 @@ function refuseMasks(config: ServerConfig, storedNames: ReadonlySet<string>): vo
  */
 function refuseMovedSecret(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
   if (config.oauth?.client_secret !== mask) return;
-  const { origin } = new URL(config.oauth.token_url);
   const secret = storedSecrets.find(({ name }) => name === configSecrets.clientSecret);
-  if (secret?.origins.includes(origin)) return;
+  if (getTokenOrigins(config.oauth).every((origin) => secret?.origins.includes(origin))) return;
   throw invalidInputError([
-    { path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' },
+    { path: 'oauth.client_secret', message: 'the token endpoint moves to another host; send the client secret again' },
   ]);
 }
 
