@@ -381,6 +381,6 @@ describe('the login of a configuration', () => {
     const config = { ...buildPersonal({ login: { fields: [site, key, field('OTHER')] } }), slug };
     const changed = await toolhost.rest('PUT', path, { body: config });
     assert.equal(changed.status, 400);
-    assert.match(changed.text, /login\.fields\[2\]\.name.*OTHER is also a stored secret of the server/s);
+    assert.match(changed.text, /login\.fields\[2\]\.name.*OTHER is also a secret of the server/s);
   });
 });

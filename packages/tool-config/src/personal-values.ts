@@ -22,7 +22,7 @@ export function findStoredNameProblems(config: PersonalSources, storedNames: Rea
     .filter(({ name }) => storedNames.has(name))
     .map(({ name, path }) => ({
       path,
-      message: `${name} is also a stored secret of the server; delete that secret, or choose another name`,
+      message: `${name} is also a secret of the server, but each person provides this value; delete the secret, or choose another name`,
     }));
 }
 
