@@ -67,9 +67,7 @@ export const serverConfigSchema = z.strictObject({
       'Additional stored credentials by name. A tool that names one in credential sends it instead of authentication.',
     ),
   oauth: oauthSchema.optional().describe('OAuth 2.0 provider that people log in to.'),
-  login: loginSchema
-    .optional()
-    .describe('Who may log in to the server with the identity provider of this service, and the values they bring.'),
+  login: loginSchema.optional().describe('People who may log in, and the values that they bring.'),
   ...serverWideShape,
   tool_mode: z
     .enum(toolModes)
@@ -112,6 +110,9 @@ const keysByPath: [RegExp, readonly string[]][] = [
   [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^imported$/, ['id', 'document']],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^oauth\.token_fields$/, Object.keys(oauthSchema.shape.token_fields.unwrap().shape)],
+  [/^oauth\.token_url_from$/, Object.keys(oauthSchema.shape.token_url_from.unwrap().shape)],
+  [/^oauth\.values\.[^.[\]]+$/, ['from', 'hosts', 'pattern']],
   [/^login$/, Object.keys(loginSchema.shape)],
   [/^login\.allow$/, Object.keys(allowSchema.shape)],
   [/^login\.views\[\d+\]$/, Object.keys(viewRuleSchema.shape)],
