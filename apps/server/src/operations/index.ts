@@ -18,6 +18,7 @@ import type { Operation } from './operation.ts';
 import { memberAccessOperations } from './people/member-access.ts';
 import { memberOperations } from './people/members.ts';
 import { ownWorkspaceOperations } from './people/own-workspaces.ts';
+import { roleGroupOperations } from './people/role-groups.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { askModel } from './playground/ask-model.ts';
 import { modelOperations } from './playground/models.ts';
@@ -60,6 +61,7 @@ export const operations = {
   ...ownWorkspaceOperations,
   ...memberOperations,
   ...memberAccessOperations,
+  ...roleGroupOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
 /** All operations as a list, in the order of the reference pages. */

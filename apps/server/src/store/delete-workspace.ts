@@ -18,6 +18,7 @@ const immediatelyDeletedTables = [
   'models',
   'invitations',
   'sessions',
+  'role_groups',
   'members',
 ] as const;
 
