@@ -63,7 +63,7 @@ for (const engine of bothEngines)
       assert.equal(await sessions.findSession(db, 'h', 50), undefined);
       assert.ok(await sessions.findSession(db, 'other', 50));
       assert.deepEqual(await findJoinedWorkspaces(db, 'ada', 10), [
-        { id: 'theirs', name: 'theirs', role: 'editor', roleGroup: null, isOwn: false, isChosen: false },
+        { id: 'theirs', name: 'theirs', role: 'editor', isOwn: false, isChosen: false },
       ]);
     });
 
