@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import { replaceRoleGroups } from '../../apps/server/src/store/people/role-groups.ts';
 import { engines } from '../sets.ts';
+import { eventually } from '../support/eventually.ts';
 import { namespacedGroupsClaim } from '../support/oauth/honest-provider.ts';
 import { startIdentityWorld } from '../support/oauth/identity-world.ts';
 import { startStores } from '../support/store/stores.ts';
@@ -28,8 +31,8 @@ for (const engine of engines) {
       const { workspace } = (await world.request(owner, 'GET', '/session')).body as { workspace: { id: string } };
       const asOwner = (method: string, path: string, body?: Json) => world.request(owner, method, path, body);
       return {
+        id: workspace.id,
         ownerName,
-        owner,
         asOwner,
         setRoles: (roles: { [group: string]: string }) =>
           asOwner('PUT', '/role-groups', {
@@ -131,6 +134,29 @@ for (const engine of engines) {
       const found = await Promise.all(names.map((name) => getRole(workspace, name)));
       assert.equal(found.filter(([role]) => role === 'owner').length, 1, JSON.stringify(found));
     });
+
+    // SQLite runs one writing transaction at a time.
+    if (engine === 'postgres')
+      it('gives no role by a group that loses its role at the same time', async () => {
+        const { db } = world.toolhost.running.app.runner;
+        const workspace = await createWorkspace();
+        await workspace.setRoles({ support: 'owner' });
+        const name = await workspace.addMember('viewer');
+        const signIns: Promise<string>[] = [];
+        await db.transaction().execute(async (transaction) => {
+          const { id } = workspace;
+          await transaction.updateTable('workspaces').set({ id }).where('id', '=', id).execute();
+          await replaceRoleGroups(transaction, id, []);
+          signIns.push(workspace.signInWithGroups(name, ['support']));
+          await eventually(async () => {
+            const waiting = sql`select 1 from pg_stat_activity
+              where wait_event_type = 'Lock' and query like '%workspaces%' and datname = current_database()`;
+            assert.equal((await waiting.execute(db)).rows.length, 1);
+          });
+        });
+        await Promise.all(signIns);
+        assert.deepEqual(await getRole(workspace, name), ['viewer']);
+      });
 
     it('changes roles that come from a group immediately when an owner changes the roles by group', async () => {
       const workspace = await createWorkspace();

@@ -62,16 +62,28 @@ type Membership = {
   group_role: string | null;
 };
 
+/** A person, with the groups that the identity provider states. */
+type GroupedPerson = { userId: string; groups: readonly string[] };
+
 /**
  * Gives a person the highest role of their groups in each of their workspaces, and without a matching group the role
  * that a member gave. The last owner of a workspace stays an owner. Takes no workspace, because people belong to
  * several.
  */
-export async function applyGroups(
-  db: Db,
-  { userId, groups }: { userId: string; groups: readonly string[] },
-): Promise<GroupRoleChange[]> {
-  const memberships: Membership[] = await db
+export async function applyGroups(db: Db, person: GroupedPerson): Promise<GroupRoleChange[]> {
+  const outdated = pickHighest(await selectMemberships(db, person).execute()).filter(isOutdated);
+  const changes: GroupRoleChange[] = [];
+  // The order prevents deadlocks between sign-ins.
+  for (const workspaceId of outdated.map((membership) => membership.workspace_id).toSorted()) {
+    const change = await applyInWorkspace(db, workspaceId, person);
+    if (change) changes.push(change);
+  }
+  return changes;
+}
+
+/** Selects a person's memberships, each with every group that has a role there, if a group has or had one. */
+function selectMemberships(db: Db, { userId, groups }: GroupedPerson) {
+  return db
     .selectFrom('members')
     .leftJoin('role_groups', (join) =>
       join
@@ -83,14 +95,7 @@ export async function applyGroups(
     .where('members.user_id', '=', userId)
     .where((where) =>
       where.or([where('role_groups.role', 'is not', null), where('members.role_group', 'is not', null)]),
-    )
-    .execute();
-  const changes: GroupRoleChange[] = [];
-  for (const membership of pickHighest(memberships)) {
-    const change = await applyToMembership(db, userId, membership);
-    if (change) changes.push(change);
-  }
-  return changes;
+    );
 }
 
 /** Returns the row with the highest role for each workspace; of several, the one of the group that counts already. */
@@ -103,21 +108,31 @@ function pickHighest(memberships: readonly Membership[]): Membership[] {
   return [...highest.values()];
 }
 
-async function applyToMembership(db: Db, userId: string, membership: Membership): Promise<GroupRoleChange | undefined> {
-  const { workspace_id: workspaceId, role: before, role_group, given_role, group_name, group_role } = membership;
-  const givenRole = given_role ?? before;
-  const role = (group_role ?? givenRole) as Role;
-  if (role === before && group_name === role_group) return undefined;
-  if (before === 'owner' && role !== 'owner') {
-    // Two owners who lose the role simultaneously would each see the other one as an owner.
-    await db.updateTable('workspaces').set('id', workspaceId).where('id', '=', workspaceId).execute();
-    if (!(await hasOtherOwner(db, workspaceId, userId))) return undefined;
-  }
+/** Role that a member gave. */
+const getGivenRole = ({ role, given_role }: Membership) => given_role ?? role;
+const getNewRole = (membership: Membership) => (membership.group_role ?? getGivenRole(membership)) as Role;
+const isOutdated = (membership: Membership) =>
+  membership.group_name !== membership.role_group || membership.role !== getNewRole(membership);
+
+async function applyInWorkspace(
+  db: Db,
+  workspaceId: string,
+  person: GroupedPerson,
+): Promise<GroupRoleChange | undefined> {
+  // Waits for other changes of the workspace: of its roles by group, and of the role of another owner.
+  await db.updateTable('workspaces').set('id', workspaceId).where('id', '=', workspaceId).execute();
+  const rows = await selectMemberships(db, person).where('members.workspace_id', '=', workspaceId).execute();
+  const [membership] = pickHighest(rows).filter(isOutdated);
+  if (!membership) return undefined;
+  const { role: before, group_name } = membership;
+  const role = getNewRole(membership);
+  const isDemotion = before === 'owner' && role !== 'owner';
+  if (isDemotion && !(await hasOtherOwner(db, workspaceId, person.userId))) return undefined;
   await db
     .updateTable('members')
-    .set({ role, role_group: group_name, given_role: group_name === null ? null : givenRole })
+    .set({ role, role_group: group_name, given_role: group_name === null ? null : getGivenRole(membership) })
     .where('workspace_id', '=', workspaceId)
-    .where('user_id', '=', userId)
+    .where('user_id', '=', person.userId)
     .execute();
   return role === before ? undefined : { workspaceId, role, group: group_name ?? undefined };
 }
