@@ -42,6 +42,10 @@ create table members (
   workspace_id text not null references workspaces (id),
   user_id text not null references users (id),
   role text not null,
+  -- Group of the identity provider that the role comes from, and the role that a member gave, which applies again
+  -- without the group. Both are null if a member gave the role.
+  role_group text,
+  given_role text,
   created_at bigint not null,
   -- Time when the person last switched to the workspace; null if never. The next sign-in starts in the most recent one.
   selected_at bigint,
@@ -52,6 +56,15 @@ create table members (
 create index members_with_mail on members (workspace_id) where mail_events is not null;
 create index members_in_order on members (workspace_id, created_at, user_id);
 create index members_by_user on members (user_id, created_at);
+
+-- Roles that members of a workspace have while the identity provider states a group for them.
+create table role_groups (
+  workspace_id text not null references workspaces (id),
+  -- Exact value of the claim that OIDC_GROUPS_CLAIM names.
+  group_name text not null,
+  role text not null,
+  primary key (workspace_id, group_name)
+);
 
 -- Invitations to a workspace. An invitation waits until a person signs in with this verified email address.
 create table invitations (

@@ -19,6 +19,7 @@ import { ownValueOperations } from './own-values.ts';
 import { memberAccessOperations } from './people/member-access.ts';
 import { memberOperations } from './people/members.ts';
 import { ownWorkspaceOperations } from './people/own-workspaces.ts';
+import { roleGroupOperations } from './people/role-groups.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { askModel } from './playground/ask-model.ts';
 import { modelOperations } from './playground/models.ts';
@@ -62,6 +63,7 @@ export const operations = {
   ...ownWorkspaceOperations,
   ...memberOperations,
   ...memberAccessOperations,
+  ...roleGroupOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
 /** All operations as a list, in the order of the reference pages. */

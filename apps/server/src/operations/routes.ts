@@ -88,6 +88,8 @@ export const operationRoutes = {
   inviteMember: { method: 'POST', path: '/invitations' },
   revokeInvitation: { method: 'DELETE', path: '/invitations/{email}' },
   updateMember: { method: 'PATCH', path: '/members/{id}' },
+  getRoleGroups: { method: 'GET', path: '/role-groups' },
+  setRoleGroups: { method: 'PUT', path: '/role-groups' },
   leaveWorkspace: { method: 'POST', path: '/workspace/leave' },
   removeMember: { method: 'DELETE', path: '/members/{id}' },
   listMemberAccess: { method: 'GET', path: '/member-access' },

@@ -44,10 +44,13 @@ export type Tables = {
     workspace_id: string;
     user_id: string;
     role: string;
+    role_group: string | null;
+    given_role: string | null;
     created_at: number;
     selected_at: number | null;
     mail_events: string | null;
   };
+  role_groups: { workspace_id: string; group_name: string; role: string };
   api_keys: {
     id: string;
     workspace_id: string;

@@ -101,6 +101,7 @@ const rows: Row[] = [
   },
   { tables: ['changes'], bound: 'a day; quota daily_writes', deletedBy: 'upkeep' },
   { tables: ['sessions'], bound: 'seven days; 50 per person', deletedBy: 'upkeep, and signing in' },
+  { tables: ['role_groups'], bound: '50 per workspace', deletedBy: 'setting others; deleting the workspace' },
   { tables: ['invitations'], bound: '90 days; quota members', deletedBy: 'upkeep, and signing in' },
   {
     tables: ['authorizations', 'codes'],
