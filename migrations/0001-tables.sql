@@ -305,7 +305,10 @@ create table grants (
   created_at bigint not null,
   last_used_at bigint,
   broken_at bigint,
-  revoked_at bigint
+  revoked_at bigint,
+  -- Scopes that the upstream last reported as missing, and when the client was told to log in with them.
+  missing_scope text,
+  challenged_at bigint
 );
 create index grants_in_order on grants (workspace_id, created_at, id);
 create index grants_by_slug on grants (workspace_id, slug, created_at, id);
@@ -318,6 +321,7 @@ create index grants_in_use_by_user on grants (user_id) where revoked_at is null;
 -- ids of clients with a metadata document are this short. Longer ids would not fit into a PostgreSQL index.
 create index grants_by_client on grants (server_id, client_id) where length(client_id) <= 1000;
 create index grants_by_end on grants (revoked_at) where revoked_at is not null;
+create index grants_by_challenge on grants (server_id, challenged_at) where challenged_at is not null;
 create index grants_by_break on grants (workspace_id, broken_at) where broken_at is not null;
 -- Bytes of logins, which maintenance sums for each workspace. The rows themselves are long. The length is the first
 -- column, so that no query for the logins of a workspace uses this index.
@@ -362,8 +366,13 @@ create table passthrough_tokens (
   hash text not null,
   agreement text not null,
   expires_at bigint not null,
+  -- As in grants.
+  missing_scope text,
+  challenged_at bigint,
   primary key (server_id, hash)
 );
+create index passthrough_tokens_by_challenge on passthrough_tokens (server_id, challenged_at)
+  where challenged_at is not null;
 create index passthrough_tokens_by_agreement on passthrough_tokens (server_id, agreement);
 create index passthrough_tokens_by_expiry on passthrough_tokens (expires_at);
 

@@ -2,6 +2,7 @@ import { hashSecret, newSecret } from '@toolhost/credentials/ids';
 import { OAuthError } from '@toolhost/errors/errors';
 import { findOldestIds, getCookieScope, getUniqueCookie } from '../http/cookies.ts';
 import { formatAgreement, insertAuthorization } from '../store/logins/grants.ts';
+import { findMissingScopes } from '../store/logins/missing-scopes.ts';
 import { contexts } from '../store/sealing/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import {
@@ -80,7 +81,7 @@ export async function authorize(
       redirectUri,
       state: query.get('state') ?? undefined,
       codeChallenge,
-      scope: getGrantedScope(server, query.get('scope')),
+      scope: await getGrantedScope(server, query.get('scope'), deps),
       view,
       browser: hashSecret(browserSecret),
       expiresAt: deps.now() + durations.consent,
@@ -150,14 +151,18 @@ function checkPkce(query: URLSearchParams): string {
 
 /**
  * Returns the requested scopes that the server has, or all scopes of the server if there are none. Offline access is
- * always included if the server has it, because it is not advertised and no client requests it.
+ * always included if the server has it, because it is not advertised and no client requests it. A scope that the server
+ * does not have is included if its upstream recently reported it as missing.
  */
-function getGrantedScope(server: LoginServer, requested: string | null): string {
+async function getGrantedScope(server: LoginServer, requested: string | null, deps: OAuthDeps): Promise<string> {
   const requestedScopes = (requested ?? '').split(' ');
   const hasRequested = server.scopes.some((scope) => requestedScopes.includes(scope));
-  return server.scopes
-    .filter((scope) => !hasRequested || requestedScopes.includes(scope) || scope === offlineScope)
-    .join(' ');
+  const granted = server.scopes.filter(
+    (scope) => !hasRequested || requestedScopes.includes(scope) || scope === offlineScope,
+  );
+  const otherScopes = requestedScopes.filter((scope) => scope !== '' && !server.scopes.includes(scope));
+  const missingScopes = otherScopes.length === 0 ? [] : await findMissingScopes(deps.db, server.id, deps.now());
+  return [...new Set([...granted, ...otherScopes.filter((scope) => missingScopes.includes(scope))])].join(' ');
 }
 
 /**

@@ -316,6 +316,8 @@ export type Tables = {
     last_used_at: number | null;
     broken_at: number | null;
     revoked_at: number | null;
+    missing_scope: string | null;
+    challenged_at: number | null;
   };
   codes: {
     hash: string;
@@ -327,7 +329,14 @@ export type Tables = {
     expires_at: number;
     used_at: number | null;
   };
-  passthrough_tokens: { server_id: string; hash: string; agreement: string; expires_at: number };
+  passthrough_tokens: {
+    server_id: string;
+    hash: string;
+    agreement: string;
+    expires_at: number;
+    missing_scope: string | null;
+    challenged_at: number | null;
+  };
   tokens: {
     hash: string;
     grant_id: string;

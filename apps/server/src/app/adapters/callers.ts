@@ -31,6 +31,8 @@ export function createCallerOptions(
       return {
         grantId: openGrant.grant.id,
         token: accessToken,
+        scope: openGrant.grant.scope,
+        providerScope: openGrant.tokens.scope,
         renew: (wasSent) => grants.renew(login, bearer, accessToken, wasSent),
         discardToken: (rejectedToken) => grants.discardToken(login, bearer, rejectedToken),
         onAccepted: grants.getOnAccepted(openGrant),

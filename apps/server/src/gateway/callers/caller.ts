@@ -37,6 +37,9 @@ export type Caller = {
 export type Login = {
   grantId: string;
   token: string;
+  /** Scopes that the person agreed to, and those that the provider says it granted. Separated by spaces. */
+  scope: string;
+  providerScope: string | undefined;
   /**
    * Renews the refused token. `isSent` is false if the new token is not used for this call. Resolves with undefined if
    * the person must log in again.
