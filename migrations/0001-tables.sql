@@ -135,6 +135,8 @@ create table servers (
   tags text,
   -- Tool names in their searchable form, so that no search reads configurations; null for a tombstone.
   tool_names text,
+  -- 1 if the configuration has `public: true`, so that the catalog reads no configuration.
+  is_public bigint not null default 0,
   -- Configuration with every secret masked. It is the last column, because SQLite reads a long row from its beginning.
   config text not null
 );
@@ -148,6 +150,8 @@ create index servers_kept_by_slug on servers (workspace_id, slug) where summary 
 create index servers_by_size on servers (workspace_id, deleted_at, stored_bytes);
 -- Finds the servers that a person created, when the person leaves a workspace.
 create index servers_by_maker on servers (workspace_id, created_by) where deleted_at is null;
+-- The catalog of public servers.
+create index servers_public on servers (slug) where is_public = 1 and deleted_at is null;
 create index servers_by_original on servers (copied_from) where copied_from is not null;
 
 -- Stored versions of each configuration, including the current one.

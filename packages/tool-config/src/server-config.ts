@@ -15,6 +15,7 @@ import {
 } from './authentication.ts';
 import { loginSchema } from './login.ts';
 import { oauthSchema } from './oauth.ts';
+import { iconFields, publishingShape } from './publishing.ts';
 import {
   checkServerWide,
   findAuthenticationProblems,
@@ -49,6 +50,7 @@ export const serverConfigSchema = z.strictObject({
     .string()
     .describe('URL identifier. The server is available at /mcp/{slug}. It can never be reused after deletion.'),
   description: z.string().max(2000).optional().describe('Short description.'),
+  ...publishingShape,
   authentication: authenticationsSchema
     .optional()
     .describe(
@@ -105,6 +107,7 @@ const keysByPath: [RegExp, readonly string[]][] = [
   [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^imported$/, ['id', 'document']],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^icons\[\d+\]$/, iconFields],
   [/^variables\.[^.]+$/, variableFields],
   [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
   [/^views\.[^.[\]]+$/, viewFields],

@@ -2,7 +2,8 @@
 
 /** Allowed names of each object, by path. `*` is any entry of a list or a map. */
 export const allowedNames: Record<string, readonly string[]> = {
-  "": ["name","slug","description","authentication","credentials","oauth","login","base_url","headers","forward_headers","variables","tool_mode","max_response_tokens","imported","tools","views"],
+  "": ["name","slug","description","public","icons","website_url","authentication","credentials","oauth","login","base_url","headers","forward_headers","variables","tool_mode","max_response_tokens","imported","tools","views"],
+  "icons.*": ["src","mimeType","sizes"],
   "authentication": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "authentication.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "credentials.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
@@ -26,6 +27,7 @@ export const allowedNames: Record<string, readonly string[]> = {
 
 /** Allowed values of each text, by path. */
 export const allowedValues: Record<string, readonly string[]> = {
+  "icons.*.mimeType": ["image/png","image/jpeg","image/jpg","image/svg+xml","image/webp"],
   "authentication.type": ["Bearer","ApiKey","Basic","QueryParam","Cookie","ClientCredentials","AwsSigV4"],
   "authentication.client_auth": ["basic","body"],
   "authentication.*.type": ["Bearer","ApiKey","Basic","QueryParam","Cookie","ClientCredentials","AwsSigV4"],

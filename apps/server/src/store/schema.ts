@@ -82,6 +82,7 @@ export type Tables = {
     copied_version: number | null;
     tags: string | null;
     tool_names: string | null;
+    is_public: Generated<number>;
     config: string;
   };
   server_versions: {
