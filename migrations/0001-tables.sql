@@ -248,13 +248,13 @@ create table import_checks (
   watch text not null,
   -- Time of the next check; null while the description is not watched.
   due_at bigint,
-  -- Import that the other columns refer to.
+  -- Imports that the other columns refer to, separated by spaces.
   import_id text,
   checked_at bigint,
-  -- SHA-256 of the fetched document.
+  -- SHA-256 of the fetched documents, separated by spaces.
   document_hash text,
-  -- URL, ETag, and modification time of the document (JSON), to fetch it only when it has changed.
-  validators text,
+  -- URL, ETag, modification time, and counts of each document by its import (JSON), to fetch only changed documents.
+  documents text,
   -- Counts of what a re-import would change (JSON).
   counts text,
   -- Number of consecutive failed checks, and the reason of the last failure.

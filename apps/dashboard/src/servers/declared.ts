@@ -15,7 +15,7 @@ export const allowedNames: Record<string, readonly string[]> = {
   "login.views.*": ["group","view"],
   "login.fields.*": ["name","label","help","secret","optional","default","pattern","max_length"],
   "variables.*": ["value","description","enum"],
-  "imported": ["id","document"],
+  "imported.*": ["id","document","prefix"],
   "tools.*": ["name","title","description","method","url","headers","credential","input_schema","response_transform","timeout_ms","annotations","output_schema","array_format","body","body_template","response_limit_bytes","max_response_tokens","response_fields","response_headers","redirects","tags","pinned","imported_from","disabled"],
   "tools.*.input_schema.*": ["type","description","enum","default","minimum","maximum","minLength","maxLength","pattern","format","examples","required","nullable","items","properties","optional","in","wire_name","style","value","allow_slashes","allow_reserved","content","file_name","media_type","x-mcp-header"],
   "tools.*.input_schema.*.file_name": ["argument"],

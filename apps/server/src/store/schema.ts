@@ -112,7 +112,7 @@ export type Tables = {
     import_id: string | null;
     checked_at: number | null;
     document_hash: string | null;
-    validators: string | null;
+    documents: string | null;
     counts: string | null;
     failures: number;
     error: string | null;
