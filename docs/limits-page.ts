@@ -98,6 +98,7 @@ import { maxLoginBytesPerWorkspace, maxPassthroughTokens } from '../apps/server/
 import { maxEndedKeys } from '../apps/server/src/store/pruning/prune-people.ts';
 import { restorePeriodMs } from '../apps/server/src/store/servers/deleted-servers.ts';
 import { maxImports } from '../apps/server/src/store/servers/imports.ts';
+import { maxCatalogEntries, maxCatalogEntriesPerTenant } from '../apps/server/src/store/servers/public-servers.ts';
 import { maxVersionBytes } from '../apps/server/src/store/servers/server-versions.ts';
 import { variables } from '../apps/server/src/variables.ts';
 import { documentLimits } from '../packages/openapi-to-tools/src/document/parse-document.ts';
@@ -493,6 +494,16 @@ const sections: Record<string, Limit[]> = {
     ['tools of a server, regardless of quotas', formatCount(maxTools), 'packages/tool-config/src/server-config.ts'],
     ['arguments of a tool', formatCount(maxArguments), 'packages/tool-config/src/input-schema.ts'],
     ['`url` of a tool', `${formatCount(maxUrlLength)} characters`, 'packages/tool-config/src/tool.ts'],
+    [
+      'public servers in the catalog',
+      formatCount(maxCatalogEntries),
+      'apps/server/src/store/servers/public-servers.ts',
+    ],
+    [
+      'public servers of one owner in the catalog',
+      formatCount(maxCatalogEntriesPerTenant),
+      'apps/server/src/store/servers/public-servers.ts',
+    ],
     ['views of a server', formatCount(maxViews), 'packages/tool-config/src/view.ts'],
     ['roles by group of a workspace', formatCount(maxRoleGroups), 'apps/server/src/store/people/role-groups.ts'],
     ['models of a workspace', formatCount(maxModels), 'apps/server/src/operations/playground/models.ts'],

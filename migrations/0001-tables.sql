@@ -148,6 +148,8 @@ create table servers (
   tags text,
   -- Tool names in their searchable form, so that no search reads configurations; null for a tombstone.
   tool_names text,
+  -- 1 if the configuration has `public: true`, so that the catalog reads no configuration.
+  is_public bigint not null default 0,
   -- Configuration with every secret masked. It is the last column, because SQLite reads a long row from its beginning.
   config text not null
 );
@@ -161,6 +163,8 @@ create index servers_kept_by_slug on servers (workspace_id, slug) where summary 
 create index servers_by_size on servers (workspace_id, deleted_at, stored_bytes);
 -- Finds the servers that a person created, when the person leaves a workspace.
 create index servers_by_maker on servers (workspace_id, created_by) where deleted_at is null;
+-- The catalog of public servers.
+create index servers_public on servers (slug) where is_public = 1 and deleted_at is null;
 create index servers_by_original on servers (copied_from) where copied_from is not null;
 
 -- Stored versions of each configuration, including the current one.
@@ -257,13 +261,13 @@ create table import_checks (
   watch text not null,
   -- Time of the next check; null while the description is not watched.
   due_at bigint,
-  -- Import that the other columns refer to.
+  -- Imports that the other columns refer to, separated by spaces.
   import_id text,
   checked_at bigint,
-  -- SHA-256 of the fetched document.
+  -- SHA-256 of the fetched documents, separated by spaces.
   document_hash text,
-  -- URL, ETag, and modification time of the document (JSON), to fetch it only when it has changed.
-  validators text,
+  -- URL, ETag, modification time, and counts of each document by its import (JSON), to fetch only changed documents.
+  documents text,
   -- Counts of what a re-import would change (JSON).
   counts text,
   -- Number of consecutive failed checks, and the reason of the last failure.
@@ -320,7 +324,10 @@ create table grants (
   created_at bigint not null,
   last_used_at bigint,
   broken_at bigint,
-  revoked_at bigint
+  revoked_at bigint,
+  -- Scopes that the upstream last reported as missing, and when the client was told to log in with them.
+  missing_scope text,
+  challenged_at bigint
 );
 create index grants_in_order on grants (workspace_id, created_at, id);
 create index grants_by_slug on grants (workspace_id, slug, created_at, id);
@@ -334,6 +341,7 @@ create index grants_in_use_by_person on grants (person_id, server_id) where revo
 -- ids of clients with a metadata document are this short. Longer ids would not fit into a PostgreSQL index.
 create index grants_by_client on grants (server_id, client_id) where length(client_id) <= 1000;
 create index grants_by_end on grants (revoked_at) where revoked_at is not null;
+create index grants_by_challenge on grants (server_id, challenged_at) where challenged_at is not null;
 create index grants_by_break on grants (workspace_id, broken_at) where broken_at is not null;
 -- Bytes of logins, which maintenance sums for each workspace. The rows themselves are long. The length is the first
 -- column, so that no query for the logins of a workspace uses this index.
@@ -395,8 +403,13 @@ create table passthrough_tokens (
   hash text not null,
   agreement text not null,
   expires_at bigint not null,
+  -- As in grants.
+  missing_scope text,
+  challenged_at bigint,
   primary key (server_id, hash)
 );
+create index passthrough_tokens_by_challenge on passthrough_tokens (server_id, challenged_at)
+  where challenged_at is not null;
 create index passthrough_tokens_by_agreement on passthrough_tokens (server_id, agreement);
 create index passthrough_tokens_by_expiry on passthrough_tokens (expires_at);
 

@@ -27,6 +27,7 @@ export const navigation: readonly Section[] = [
       'docs/limits.md',
       'docs/notifications.md',
       'docs/files.md',
+      'docs/publishing.md',
       'docs/recipes.md',
       'docs/troubleshooting.md',
       'docs/clients.md',

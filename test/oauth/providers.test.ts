@@ -93,7 +93,9 @@ describe('logins at providers that deviate from OAuth', async () => {
     const folder = join(root, 'examples', 'logins');
     const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'));
     assert.deepEqual(files.toSorted(), stubs.map(({ file }) => `${file}.yaml`).toSorted());
-    const { code, stdout } = await runToolhostCommand(['check', folder], { env: { BASE_URL: 'https://tools.example.com' } });
+    const { code, stdout } = await runToolhostCommand(['check', folder], {
+      env: { BASE_URL: 'https://tools.example.com' },
+    });
     assert.equal(code, 0, stdout);
     const readme = readFileSync(join(folder, 'README.md'), 'utf8');
     for (const file of files) assert.ok(readme.includes(`(${file})`), file);

@@ -8,6 +8,7 @@ import { callOperations } from './calls/try-tool.ts';
 import { usageOperations } from './calls/usage-operations.ts';
 import { connectionOperations } from './connection/connection-check.ts';
 import { loginCheckOperations } from './connection/login-checks.ts';
+import { addImport } from './imports/add-import.ts';
 import { importApi } from './imports/import-api.ts';
 import { reimportApi } from './imports/reimport-api.ts';
 import { watchOperations } from './imports/watch-operations.ts';
@@ -40,6 +41,7 @@ export const operations = {
   ...applyOperations,
   ...toolOperations,
   importApi,
+  addImport,
   reimportApi,
   ...watchOperations,
   ...secretOperations,

@@ -27,6 +27,7 @@ export const operationRoutes = {
   describeConfiguration: { method: 'GET', path: '/configuration/{part}' },
   checkMcpServer: { method: 'POST', path: '/check' },
   importApi: { method: 'POST', path: '/import' },
+  addImport: { method: 'POST', path: '/servers/{slug}/imports' },
   reimportApi: { method: 'POST', path: '/servers/{slug}/import' },
   compareImport: { method: 'POST', path: '/servers/{slug}/import/compare' },
   watchImport: { method: 'PUT', path: '/servers/{slug}/import/watch' },

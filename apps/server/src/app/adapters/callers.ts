@@ -39,7 +39,10 @@ export function createCallerOptions(
       if (login.login && !person) return undefined;
       const { accessToken } = tokens;
       const upstreamLogin = login.provider && {
+        grantId: grant.id,
         token: accessToken,
+        scope: grant.scope,
+        providerScope: tokens.scope,
         renew: (wasSent: boolean) => grants.renew(login, bearer, accessToken, wasSent),
         discardToken: (rejectedToken: string) => grants.discardToken(login, bearer, rejectedToken),
         onAccepted: grants.getOnAccepted(openGrant),

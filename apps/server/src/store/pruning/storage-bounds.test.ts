@@ -36,7 +36,7 @@ const rows: Row[] = [
   },
   {
     tables: ['import_checks'],
-    bound: 'one row per imported server; 50 watched ones per workspace',
+    bound: 'one row per imported server, with at most ten descriptions; 50 watched ones per workspace',
     deletedBy: 'upkeep with a deleted server',
   },
   {
