@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
 import { Section } from '../../ui/section.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
+import { hasLoginPage } from '../access.ts';
 import { getViews } from '../config.ts';
 import { LoginCheck } from '../login-check/login-check.tsx';
 import { useCurrentServer } from '../server-page.tsx';
@@ -19,7 +20,7 @@ export function ConnectTab() {
   // A map, because a view may be named `constructor`.
   const [credentials, setCredentials] = useState<ReadonlyMap<string, string>>(new Map());
   const toViewUrl = (url: string) => (view === undefined ? url : `${url}/${view}`);
-  const hasLogin = server.access === 'oauth' || server.access === 'passthrough';
+  const hasLogin = hasLoginPage(server);
   const isForwarded = server.access === 'caller_token' && !server.open;
   // A key belongs to the URL that it was created for. The caller's own token works for all of them.
   const credentialOwner = isForwarded ? '' : (view ?? '');
