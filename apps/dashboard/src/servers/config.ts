@@ -10,6 +10,7 @@ export type Config = JsonObject & {
   authentication?: unknown;
   credentials?: unknown;
   oauth?: unknown;
+  login?: unknown;
   tools?: unknown;
   views?: unknown;
 };
