@@ -9,6 +9,7 @@ import { stringify } from 'yaml';
 import { openApi } from '../support/import/import-plans.ts';
 import { pluck } from '../support/pluck.ts';
 import { assertFailed, createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -62,6 +63,25 @@ describe('toolhost import and reimport', async () => {
     assert.equal(code, 0, stderr);
     assert.match(stdout, /Created the server "Things" \(version 1\)[\s\S]*Set the secret TOKEN[\s\S]*Imported 3 tools/);
     assert.equal((await running.rest('GET', '/servers/acme-pets')).status, 200);
+  });
+
+  it('[imp 3] creates a server whose credential each person brings', async () => {
+    const settings = [
+      '--set',
+      'shop=acme',
+      '--set',
+      'credential=bearer',
+      '--set',
+      'access=person',
+      '--slug',
+      'own-pets',
+    ];
+    const { code, stdout, stderr } = await run(['import', description, ...settings]);
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stdout, /Set the secret/);
+    const { config, server } = (await running.rest('GET', '/servers/own-pets')).body as { config: Json; server: Json };
+    assert.deepEqual(config.login, { fields: [{ name: 'TOKEN', label: 'Bearer token' }] });
+    assert.equal(server.access, 'login');
   });
 
   it('[imp 4] reports problems with the document, a --set value, or an --include pattern', async () => {
