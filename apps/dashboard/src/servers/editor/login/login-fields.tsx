@@ -4,7 +4,7 @@ import { getPlaceholderNames } from '@toolhost/tool-config/http/placeholders';
 import type { JsonObject } from '../../../api-types.ts';
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
-import { asList, asText, type Config, getValueAt, isObject } from '../../config.ts';
+import { asList, asText, type Config, getPersonalNames, isObject } from '../../config.ts';
 import { AddButton, IconButton } from '../edit-buttons.tsx';
 import { Errors } from '../field-messages.tsx';
 import { declareField, Fields } from '../fields.tsx';
@@ -35,17 +35,10 @@ const ruleFields = [
   number('max_length', 'Max length', 'Characters. 4,096 by default.'),
 ];
 
-export function getLoginFields({ login }: Config): readonly JsonObject[] {
-  return asList(getValueAt(login, ['fields'])).map((field) => (isObject(field) ? field : {}));
-}
-
 /** Returns the secrets that the configuration sends with every call and that people could bring instead. */
 function findSharedSecrets(config: Config): string[] {
   const { authentication, headers, base_url, variables } = config;
-  const taken = new Set([
-    ...Object.keys(isObject(variables) ? variables : {}),
-    ...getLoginFields(config).map(({ name }) => asText(name)),
-  ]);
+  const taken = new Set([...Object.keys(isObject(variables) ? variables : {}), ...getPersonalNames(config)]);
   return getPlaceholderNames([authentication, headers, base_url]).filter((name) => !taken.has(name));
 }
 

@@ -3,9 +3,18 @@ import type { ReactNode } from 'react';
 import type { JsonObject } from '../../../api-types.ts';
 import { useSession } from '../../../frame/session.ts';
 import { toVisible } from '../../../ui/text/visible.ts';
-import { asText, type Config, getTools, getValueAt, isDisabled, isObject, isReadOnly, toSlug } from '../../config.ts';
+import {
+  asText,
+  type Config,
+  getLoginFields,
+  getTools,
+  getValueAt,
+  isDisabled,
+  isObject,
+  isReadOnly,
+  toSlug,
+} from '../../config.ts';
 import { useEditorState } from '../model/editor-context.ts';
-import { getLoginFields } from './login-fields.tsx';
 
 /**
  * Pages that a person sees during a login, without anything to press. The texts are those of the service
