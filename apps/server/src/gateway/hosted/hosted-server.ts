@@ -16,6 +16,7 @@ import {
 } from '@toolhost/tool-config/authentication';
 import { searchInstructions } from '@toolhost/tool-config/built-in-tools';
 import { toJsonSchema } from '@toolhost/tool-config/input-schema';
+import { getOriginHosts } from '@toolhost/tool-config/personal-values';
 import { compileRequest, type RequestTemplate } from '@toolhost/tool-config/request/request-template';
 import type { ServerConfig } from '@toolhost/tool-config/server-config';
 import { type Access, getAccess } from '@toolhost/tool-config/server-wide';
@@ -291,7 +292,7 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const rulesSource = toResponseRulesSource(tool, config.max_response_tokens);
-  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent);
+  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent, getOriginHosts(config));
   return {
     name: tool.name,
     configError,
