@@ -1,21 +1,32 @@
 import { Checkbox, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import type { JsonObject } from '../../../api-types.ts';
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
-import { asList, asText, getViews } from '../../config.ts';
+import { asList, asText, getViews, isObject, withValue } from '../../config.ts';
 import { AddButton, IconButton } from '../edit-buttons.tsx';
 import { Errors, formatErrors, Warnings } from '../field-messages.tsx';
-import { declareField, Fields } from '../fields.tsx';
-import { getFieldId, useEditor, useField, useMessages, useValue } from '../model/editor-context.ts';
+import { declareField, Fields, Input } from '../fields.tsx';
+import { useEditor, useField, useValue } from '../model/editor-context.ts';
+import { isStoredCredential } from '../server/authentication-fields.tsx';
 import { LoginFields } from './login-fields.tsx';
 import { LoginPreview } from './login-preview.tsx';
+
+const tokenField = { name: 'API_TOKEN', label: 'API token' };
 
 /** Login of people: who may log in, what each person brings, and the pages that they will see. */
 export function LoginSection() {
   const { set, isReadOnly } = useEditor();
   const field = useField(['login']);
+  const authentication = useValue(['authentication']);
   const isOn = field.value !== undefined;
   const hasOauth = useValue(['oauth']) !== undefined;
+  const toggle = () => {
+    const isForwarded = isObject(authentication) && !isStoredCredential(authentication) && !hasOauth;
+    set(['login'], isOn ? undefined : isForwarded ? { fields: [tokenField] } : {});
+    // Without a token of the caller, each person enters one.
+    if (!isOn && isForwarded) set(['authentication', 'token'], `{{${tokenField.name}}}`);
+  };
   return (
     <Section
       title="Login"
@@ -29,7 +40,7 @@ export function LoginSection() {
         id={field.id}
         label={hasOauth ? 'Add rules to the login' : 'People log in'}
         checked={isOn}
-        onChange={() => set(['login'], isOn ? undefined : {})}
+        onChange={toggle}
         disabled={isReadOnly}
       />
       <Errors list={field.errors} />
@@ -50,10 +61,6 @@ export function LoginSection() {
 }
 
 const { list } = declareField;
-const groupFields = [
-  list('domains', 'Email domains', 'For example example.com. The address must be verified. Press Enter after each.'),
-  list('groups', 'Groups', 'Exact names from your identity provider. Press Enter after each.'),
-];
 const clientFields = [
   list(
     'clients',
@@ -64,14 +71,21 @@ const clientFields = [
 
 /** People who may log in. Without `allow`, these are the members of the workspace, except on servers with `oauth`. */
 function Allow({ hasOauth }: { hasOauth: boolean }) {
-  const { isReadOnly } = useEditor();
-  const members = useField(['login', 'allow', 'members']);
-  const { errors, warnings } = useMessages(['login', 'allow']);
-  const allow = useValue(['login', 'allow']);
-  const isAbsent = allow === undefined;
+  const { set, isReadOnly } = useEditor();
+  const path = ['login', 'allow'];
+  const field = useField(path);
+  const members = useField([...path, 'members']);
+  const domains = useField([...path, 'domains'], true);
+  const groups = useField([...path, 'groups'], true);
+  const isAbsent = field.value === undefined;
   const isChecked = isAbsent ? !hasOauth : members.value === true;
+  const change = (name: string, value: unknown) => {
+    const current = isAbsent && !hasOauth ? { members: true } : field.value;
+    const next = withValue(current, [name], value) as JsonObject;
+    set(path, hasOauth && Object.keys(next).length === 0 ? undefined : next);
+  };
   return (
-    <Stack gap="sm" id={getFieldId('login.allow')} tabIndex={-1}>
+    <Stack gap="sm" id={field.id} tabIndex={-1}>
       <Text fw={600} size="sm">
         Who may log in
       </Text>
@@ -84,12 +98,23 @@ function Allow({ hasOauth }: { hasOauth: boolean }) {
             : 'One match is enough.'
         }
         checked={isChecked}
-        onChange={() => members.set(!isChecked)}
+        onChange={() => change('members', isChecked ? undefined : true)}
         disabled={isReadOnly}
       />
-      <Fields path={['login', 'allow']} fields={groupFields} />
-      <Errors list={[...errors, ...members.errors]} />
-      <Warnings list={warnings} />
+      <Input
+        kind="list"
+        edited={{ ...domains, set: (value) => change('domains', value) }}
+        label="Email domains"
+        text="For example example.com. The address must be verified. Press Enter after each."
+      />
+      <Input
+        kind="list"
+        edited={{ ...groups, set: (value) => change('groups', value) }}
+        label="Groups"
+        text="Exact names from your identity provider. Press Enter after each."
+      />
+      <Errors list={[...field.errors, ...members.errors]} />
+      <Warnings list={field.warnings} />
     </Stack>
   );
 }
@@ -115,9 +140,7 @@ function ViewRules() {
         // biome-ignore lint/suspicious/noArrayIndexKey: a rule has no identity but its index
         <ViewRule key={index} index={index} views={views} remove={() => store(rules.toSpliced(index, 1))} />
       ))}
-      {!isReadOnly && (
-        <AddButton onClick={() => store([...rules, { group: '', view: views[0] ?? '' }])}>Add rule</AddButton>
-      )}
+      {!isReadOnly && <AddButton onClick={() => store([...rules, { view: views[0] ?? '' }])}>Add rule</AddButton>}
       <Errors list={field.errors.filter((text) => !text.startsWith('“['))} />
     </Stack>
   );
