@@ -16,7 +16,7 @@ import {
 } from '@toolhost/tool-config/authentication';
 import { searchInstructions } from '@toolhost/tool-config/built-in-tools';
 import { toJsonSchema } from '@toolhost/tool-config/input-schema';
-import { getOriginHosts } from '@toolhost/tool-config/personal-values';
+import { getOriginHosts, getPersonalNames } from '@toolhost/tool-config/personal-values';
 import { compileRequest, type RequestTemplate } from '@toolhost/tool-config/request/request-template';
 import type { ServerConfig } from '@toolhost/tool-config/server-config';
 import { type Access, getAccess } from '@toolhost/tool-config/server-wide';
@@ -65,6 +65,8 @@ export type HostedServer = {
   /** User agent of its upstream requests. */
   userAgent: string;
   secrets: ReadonlyMap<string, DecryptedSecret>;
+  /** Names of the values that each person brings. No secret stands in for them. */
+  personalNames: ReadonlySet<string>;
   /** Token requests for client credentials, created by the first calls. */
   tokenRequests: Map<Authentication, TokenRequest>;
   limits: { server: CallLimits; workspace: CallLimits };
@@ -149,6 +151,7 @@ export function compileServer(
     info: formatServerInfo(definition, config.name),
     userAgent,
     secrets,
+    personalNames: getPersonalNames(config),
     tokenRequests: new Map(),
     limits,
     captureUntil: definition.captureUntil,
@@ -173,7 +176,7 @@ function getCallerHeaders(authentication: Authentications | undefined, access: A
   const credentials = toCredentialList(authentication);
   const callerCredential = credentials.find((credential) => !isStored(credential)) ?? credentials[0];
   const name = callerCredential && credentialHeader(callerCredential)?.toLowerCase();
-  const acceptsKeys = access === 'api_key' || (access === 'caller_token' && !callerCredential);
+  const acceptsKeys = access === 'api_key' || access === 'login' || (access === 'caller_token' && !callerCredential);
   return [...(name === undefined || name === 'authorization' ? [] : [name]), ...(acceptsKeys ? [apiKeyHeader] : [])];
 }
 
