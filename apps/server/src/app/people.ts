@@ -55,7 +55,7 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
 
   return {
     host: identity.host,
-    findLocalPerson: config.mode === 'local' ? findLocalPerson : undefined,
+    findLocalPerson: config.identity.isBuiltIn ? findLocalPerson : undefined,
     buildSignInUrl: (secrets) => identity.authorizationUrl(secrets, redirectUri, { offline: true }),
     async identify(parameters, secrets, server) {
       const returned = new URL(redirectUri);

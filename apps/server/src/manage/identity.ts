@@ -44,8 +44,11 @@ export type IdentityProvider = {
 
 export type IdentityOptions = { issuer: string; clientId: string; clientSecret: string };
 
-/** Finds the settings of the identity provider at the first sign-in. `host` is its name for people. */
-export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
+/**
+ * Finds the settings of the identity provider at the first sign-in. `host` is its name for people. `isBuiltIn` is true
+ * for the provider of local mode, which knows one person.
+ */
+export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string; isBuiltIn: boolean };
 
 /** Maximum number of groups of a person. A claim with more counts as none, because a part could be the wrong part. */
 export const maxGroups = 1000;
@@ -60,7 +63,10 @@ const loadLibrary = () => import('openid-client');
  * Creates the identity provider. Discovery waits for the first sign-in, so that startup does not need the provider.
  * `groupsClaim` is the name of the claim with a person's groups.
  */
-export function createIdentityProvider({ find, host }: IdentitySource, groupsClaim: string): IdentityProvider {
+export function createIdentityProvider(
+  { find, host }: Pick<IdentitySource, 'find' | 'host'>,
+  groupsClaim: string,
+): IdentityProvider {
   let discovered: Promise<Configuration> | undefined;
 
   function getConfiguration(): Promise<Configuration> {
