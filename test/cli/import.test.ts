@@ -65,6 +65,31 @@ describe('toolhost import and reimport', async () => {
     assert.equal((await running.rest('GET', '/servers/acme-pets')).status, 200);
   });
 
+  it('[imp 4] adds a description to a server, and re-imports the one that --prefix names', async () => {
+    const settings = ['--set', 'shop=acme', '--include', '*'];
+    assert.equal((await run(['import', description, ...settings, '--slug', 'two-apis'])).code, 0);
+    const add = ['import', description, ...settings, '--into', 'two-apis'];
+    assertFailed(await run(add), /--into SLUG and --prefix PREFIX belong together/);
+    assertFailed(await run([...add, '--prefix', 'b', '--slug', 'x']), /Omit --slug/);
+    const added = await run([...add, '--prefix', 'b']);
+    assert.match(added.stdout, /Changed the server .*\n.*Tools: 6\./);
+    const planned = await runOffline([
+      description,
+      ...settings,
+      '--into',
+      'two-apis',
+      '--prefix',
+      'b',
+      '--plan',
+      '--list',
+      'all',
+    ]);
+    assert.match(planned.stdout, /→ b_list_pets/);
+    assertFailed(await run(['reimport', 'two-apis', description]), /prefix: required/);
+    const { code, stdout } = await run(['reimport', 'two-apis', description, '--prefix', 'b']);
+    assert.deepEqual([code, /unchanged tools: 6/.test(stdout)], [0, true], stdout);
+  });
+
   it('[imp 3] creates a server whose credential each person brings', async () => {
     const settings = [
       '--set',

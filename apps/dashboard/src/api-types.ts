@@ -8,6 +8,7 @@ export type Workspace = Session['workspace'];
 export type Quotas = Output<'getWorkspaceQuotas'>;
 export type Member = Output<'listMembers'>['members'][number];
 export type Role = Member['role'];
+export type RoleGroup = Output<'getRoleGroups'>['role_groups'][number];
 export type Invitation = Output<'listMembers'>['invitations'][number];
 export type MemberAccess = Omit<Output<'listMemberAccess'>['people'][number], 'id' | 'name' | 'email'>;
 

@@ -23,6 +23,7 @@ export const queryKeys = {
   members: ['members'],
   memberAccess: ['members', 'remains'],
   memberAccessFor: (id: string) => ['members', 'remains', id],
+  roleGroups: ['role-groups'],
   quotas: ['quotas'],
   webhooks: ['webhooks'],
   notificationHistory: ['notification-history'],

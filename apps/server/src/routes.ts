@@ -14,12 +14,17 @@ export const routes = {
   loginCheck: '/login-check',
   mcp: '/mcp/:slug',
   callback: '/mcp/:slug/callback',
+  accountChoice: '/mcp/:slug/callback/account',
   authorize: '/mcp/:slug/authorize',
   consent: '/mcp/:slug/consent',
   token: '/mcp/:slug/token',
   register: '/mcp/:slug/register',
   revoke: '/mcp/:slug/revoke',
   resourceMetadata: '/.well-known/oauth-protected-resource/mcp/:slug',
+  serverCard: '/mcp/:slug/server-card',
+  registryDocument: '/mcp/:slug/server.json',
+  aiCatalog: '/.well-known/ai-catalog.json',
+  appsChallenge: '/.well-known/openai-apps-challenge',
   apiMetadata: `/.well-known/oauth-protected-resource${apiPath}`,
   viewMetadata: '/.well-known/oauth-protected-resource/mcp/:slug/:view',
   serverMetadata: '/.well-known/oauth-authorization-server/mcp/:slug',
@@ -83,6 +88,8 @@ export function splitAddress(address: string): { slug: string; view: string | un
 
 const ownHostRoutes: Readonly<Record<string, SlugRoute>> = {
   [ownHostPath]: routes.mcp,
+  [`${ownHostPath}/server-card`]: routes.serverCard,
+  [`${ownHostPath}/server.json`]: routes.registryDocument,
   '/.well-known/oauth-protected-resource': routes.resourceMetadata,
   [`/.well-known/oauth-protected-resource${ownHostPath}`]: routes.resourceMetadata,
   '/.well-known/oauth-authorization-server': routes.serverMetadata,
@@ -96,7 +103,7 @@ const ownHostViewPattern = new RegExp(`^(/\\.well-known/oauth-protected-resource
  * path.
  */
 export function toOwnHostTarget(path: string, slug: string): string | undefined {
-  if (getFileId(path) !== undefined) return path;
+  if (getFileId(path) !== undefined || path === routes.appsChallenge) return path;
   if (Object.hasOwn(ownHostRoutes, path)) return ownHostRoutes[path]?.replace(':slug', slug);
   const [, wellKnownPrefix = '', view] = ownHostViewPattern.exec(path) ?? [];
   return view === undefined ? undefined : `${wellKnownPrefix}/mcp/${slug}/${view}`;
@@ -121,5 +128,15 @@ export function getFileId(path: string): string | undefined {
 
 /** Returns true for paths that any web page may request: discovery, schemas, and endpoints that need no cookie. */
 export function isCrossOriginPath(path: string): boolean {
-  return /^\/(\.well-known|schema)\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke)$/.test(path);
+  return /^\/(\.well-known|schema)\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke|server-card|server\.json)$/.test(
+    path,
+  );
+}
+
+/**
+ * Returns true for a form with which a provider returns from its own site (`response_mode: form_post`). The browser
+ * shows the response as a page, so no web page can read it.
+ */
+export function isFormReturn(method: string | undefined, path: string): boolean {
+  return method === 'POST' && /^\/mcp\/[^/]+\/callback$/.test(path);
 }

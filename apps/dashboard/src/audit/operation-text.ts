@@ -41,6 +41,8 @@ export const operationLabels: { [operation: string]: string } = {
   inviteMember: 'Invited a person',
   revokeInvitation: 'Withdrew an invitation',
   updateMember: 'Changed a role',
+  setRoleGroups: 'Changed the roles by group',
+  groupRole: 'Changed a role by group',
   removeMember: 'Removed a member',
   leaveWorkspace: 'Left the workspace',
   revokeMemberAccess: 'Ended the access of a former member',

@@ -3,7 +3,7 @@ import { AppError, OAuthError } from '@toolhost/errors/errors';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
 import { getFieldHosts, getValuesAgreement } from '@toolhost/tool-config/field-hosts';
 import type { LoginRules } from '@toolhost/tool-config/login';
-import type { OAuth } from '@toolhost/tool-config/oauth';
+import { getOAuthValues, getTokenOrigins, type OAuth } from '@toolhost/tool-config/oauth';
 import { configSecrets, type ServerConfig } from '@toolhost/tool-config/server-config';
 import { getOrigins } from '@toolhost/tool-config/server-wide';
 import { isReadOnly } from '@toolhost/tool-config/view';
@@ -152,6 +152,8 @@ function createManagementLogin(
     login: undefined,
     provider: {
       host: identity.host,
+      returnsForm: false,
+      codeParameter: 'code',
       getDisplayedCode: (error) => getDisplayedCode(error, []),
       getDisplayedMessage: (description) => getDisplayedMessage(description, []),
       buildAuthorizationUrl: ({ state, verifier }) =>
@@ -225,12 +227,16 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     mode,
     // Without a provider, the person's token is of this service only, and their values have their own agreement.
     agreement: oauth
-      ? hashAgreement([oauth.authorization_url, oauth.token_url, oauth.client_id, mode, ...upstreamOrigins.toSorted()])
+      ? hashAgreement([
+          ...[oauth.authorization_url, oauth.token_url, oauth.client_id, mode],
+          ...upstreamOrigins.toSorted(),
+          ...getQuirkHosts(oauth),
+        ])
       : hashAgreement(['login']),
     views: Object.keys(views ?? {}),
     findView: (name) => toLoginView(server, name),
     listTools: () => toLoginTools(server.config),
-    audience: upstreamOrigins.map(toHost),
+    audience: [...new Set([...upstreamOrigins, ...toUserinfoOrigins(oauth)].map(toHost))],
     provider: oauth && toProvider(server, oauth, options),
     login: login && toServerLogin(server.config, login),
   };
@@ -243,7 +249,7 @@ function toHost(origin: string): string {
 
 function toProvider(server: HostedServer, oauth: OAuth, options: LoginServersOptions): Provider {
   const secret = server.secrets.get(configSecrets.clientSecret);
-  const canSendSecret = secret?.origins.includes(getOrigin(oauth.token_url)) ?? false;
+  const canSendSecret = getTokenOrigins(oauth).every((origin) => secret?.origins.includes(origin));
   return createHostedProvider({
     oauth,
     clientSecret: canSendSecret ? (secret?.value ?? '') : '',
@@ -255,9 +261,16 @@ function toProvider(server: HostedServer, oauth: OAuth, options: LoginServersOpt
   });
 }
 
-/** Returns the origin of a URL, whose host may depend on the person. */
-function getOrigin(url: string): string {
-  return url.includes('{{') ? (/^[a-z]+:\/\/[^/?#]+/i.exec(url)?.[0] ?? url) : new URL(url).origin;
+/** Returns the origin that receives the token to say more about the login. */
+function toUserinfoOrigins({ userinfo_url: userinfoUrl }: Partial<OAuth> = {}): string[] {
+  return userinfoUrl === undefined ? [] : [new URL(userinfoUrl).origin];
+}
+
+/** Returns the further hosts that receive the token, or that the login takes from the provider. */
+function getQuirkHosts(oauth: OAuth): string[] {
+  const { token_url_from: tokenUrl, userinfo_url: userinfoUrl } = oauth;
+  const declared = getOAuthValues(oauth).flatMap(([name, { hosts }]) => (hosts ? [[name, ...hosts].join(' ')] : []));
+  return [...(tokenUrl ? [...tokenUrl.hosts, tokenUrl.path] : []), ...(userinfoUrl ? [userinfoUrl] : []), ...declared];
 }
 
 function toServerLogin(config: ServerConfig, rules: LoginRules): ServerLogin {

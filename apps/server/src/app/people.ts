@@ -1,7 +1,7 @@
 import type { Random } from '@toolhost/credentials/ids';
 import { localAccount } from '../local/identity.ts';
 import type { Identity, IdentityProvider } from '../manage/identity.ts';
-import { savePerson } from '../manage/people.ts';
+import { applyGroupRoles, savePerson } from '../manage/people.ts';
 import { durations } from '../oauth/oauth-deps.ts';
 import { type People, type PeopleServer, type StoredIdentity, selectGroups } from '../oauth/people.ts';
 import { routes } from '../routes.ts';
@@ -66,7 +66,11 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
     },
     async check(previous, server) {
       const person = await identity.check(previous.refreshToken ?? '', previous);
-      return toStoredIdentity(previous.userId, person, server);
+      const { userId } = previous;
+      await transact(db, (transaction) =>
+        applyGroupRoles({ userId, groups: person.groups }, { db: transaction, random, now }),
+      );
+      return toStoredIdentity(userId, person, server);
     },
   };
 }

@@ -4,6 +4,7 @@ import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client';
 import { isSingleAddress } from '../email-address.ts';
 import { toSingleLine } from '../http/page.ts';
+import { maxGroupLength } from '../store/people/role-groups.ts';
 
 /** A person as the identity provider knows them. */
 export type Identity = {
@@ -47,9 +48,7 @@ export type IdentityOptions = { issuer: string; clientId: string; clientSecret: 
 export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
 
 /** Maximum number of groups of a person. A claim with more counts as none, because a part could be the wrong part. */
-const maxGroups = 1000;
-/** Maximum length of the name of a group. */
-export const maxGroupLength = 256;
+export const maxGroups = 1000;
 
 /** Maximum length of a subject (OpenID Connect Core, 2). */
 const maxSubjectLength = 255;
@@ -173,8 +172,11 @@ function toIdentity(
 /** Returns the groups of a claim; none if it is anything but a list of up to 1,000 names. */
 function toGroups(claim: unknown): string[] {
   if (!Array.isArray(claim) || claim.length > maxGroups) return [];
-  const isName = (entry: unknown) => typeof entry === 'string' && entry !== '' && entry.length <= maxGroupLength;
-  return claim.every(isName) ? [...new Set<string>(claim)] : [];
+  return claim.every(isGroupName) ? [...new Set(claim)] : [];
+}
+
+function isGroupName(entry: unknown): entry is string {
+  return typeof entry === 'string' && entry !== '' && entry.length <= maxGroupLength && !hasControlCharacters(entry);
 }
 
 function hasControlCharacters(text: string): boolean {

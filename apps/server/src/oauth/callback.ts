@@ -11,6 +11,7 @@ import {
   isAuthorizationPending,
 } from '../store/logins/grants.ts';
 import { contexts } from '../store/sealing/sealing.ts';
+import { offerAccounts, takeChosenLogin } from './account-choice.ts';
 import { rejectDuplicates } from './clients.ts';
 import type { LoginSecrets } from './consent.ts';
 import { createCookieStore, getLoginCookieName } from './login-cookies.ts';
@@ -23,7 +24,7 @@ import { recordLoginEvent } from './token.ts';
 type CallbackRequest = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
 
 /**
- * Handles `GET /mcp/{slug}/callback`, to which the provider sends the person back. The state, the server, and the
+ * Handles `/mcp/{slug}/callback`, to which the provider sends the person back, with a form if the server says so. The state, the server, and the
  * cookie of the browser that consented must all match. Then the provider's code is exchanged, and the client gets one
  * of our codes. From that point the page cannot be loaded again, so every failure is reported to the client.
  * `onCodeRefused` is called if the provider refused the code.
@@ -40,30 +41,73 @@ export async function handleCallback(
   const { verifier, clientState: state, agreement, identity, fields } = secrets;
   const cookieStore = createCookieStore(deps.baseUrl);
   const cookies = [cookieStore.clear(getLoginCookieName(login.id))];
+  // A page of the provider may forbid that its form leads on to the client (`form-action`).
+  const isFormResponse = server.provider?.returnsForm === true;
   try {
     if (refusal) throw refusal;
-    const result = await getProvider(server).exchange({
-      code: query.get('code') ?? '',
+    const { choices, ...exchanged } = await getProvider(server).exchange({
+      code: query.get(getProvider(server).codeParameter) ?? '',
       parameters: query,
       state: query.get('state') ?? '',
       verifier,
       fields: fields ?? {},
     });
-    const tokens = { ...result.tokens, identity, values: { ...fields, ...result.tokens.values } };
-    const finished = { login, result: { ...result, tokens }, agreement, requestId };
-    const oneTimeCode = await storeGrant(server, finished, deps);
+    const tokens = { ...exchanged.tokens, identity, values: { ...fields, ...exchanged.tokens.values } };
+    const result = { ...exchanged, tokens };
+    if (choices) {
+      const page = await offerAccounts(server, { login, result, secrets, choices }, deps);
+      return { ...page, cookies: [...cookies, ...(page.cookies ?? [])] };
+    }
+    const oneTimeCode = await storeGrant(server, { login, result, agreement, requestId }, deps);
     deps.onEvent('finished');
-    return createClientRedirect(server, login.redirect_uri, { code: oneTimeCode, state }, { cookies });
+    return createClientRedirect(server, login.redirect_uri, { code: oneTimeCode, state }, { cookies, isFormResponse });
   } catch (caught) {
-    deps.onEvent('failed');
     // An unavailable provider refuses no code, and neither does one that was not called.
     const isProviderError = caught instanceof OAuthError && caught !== refusal;
     if (isProviderError && caught.code !== 'temporarily_unavailable') deps.onCodeRefused();
     const error = toReportedError(caught, requestId, deps);
-    const { code, message, detail, providerMessage } = error;
-    deps.log('a login failed', { slug: server.slug, error: code, message, detail, said: providerMessage });
-    if (error !== refusal) await recordFailure(toLoginRecord(server, { login, error, requestId }), deps);
-    return createClientRedirect(server, login.redirect_uri, { error, state }, { cookies });
+    await reportFailure(server, { login, error, requestId }, error !== refusal, deps);
+    return createClientRedirect(server, login.redirect_uri, { error, state }, { cookies, isFormResponse });
+  }
+}
+
+/** Logs a failed login, and records it unless that has already happened. */
+async function reportFailure(
+  server: LoginServer,
+  failure: FailedLogin,
+  isUnrecorded: boolean,
+  deps: OAuthDeps & ErrorReporter,
+): Promise<void> {
+  deps.onEvent('failed');
+  const { code, message, detail, providerMessage } = failure.error;
+  deps.log('a login failed', { slug: server.slug, error: code, message, detail, said: providerMessage });
+  if (isUnrecorded) await recordFailure(toLoginRecord(server, failure), deps);
+}
+
+/**
+ * Handles `POST /mcp/{slug}/callback/account`, with the account that a person chose.
+ * @throws OAuthError, shown as a page, until the browser is verified to be the one that started the login
+ */
+export async function handleAccountChoice(
+  server: LoginServer,
+  form: URLSearchParams,
+  { requestId, ...headers }: { cookie: string | undefined; fetchSite: string | undefined; requestId: string },
+  deps: OAuthDeps & ErrorReporter,
+): Promise<BrowserResponse> {
+  const { login, secrets, cookies, result } = await takeChosenLogin(server, form, headers, deps);
+  const { agreement, clientState: state } = secrets;
+  const options = { cookies, isFormResponse: true };
+  try {
+    if (!result) throw new OAuthError('access_denied', 'the person chose no account');
+    const refusal = findAgreementRefusal(server, agreement);
+    if (refusal) throw refusal;
+    const code = await storeGrant(server, { login, result, agreement, requestId }, deps);
+    deps.onEvent('finished');
+    return createClientRedirect(server, login.redirect_uri, { code, state }, options);
+  } catch (caught) {
+    const error = toReportedError(caught, requestId, deps);
+    await reportFailure(server, { login, error, requestId }, true, deps);
+    return createClientRedirect(server, login.redirect_uri, { error, state }, options);
   }
 }
 
@@ -202,7 +246,7 @@ function findProviderRefusal(server: LoginServer, query: URLSearchParams): OAuth
       providerMessage,
     );
   }
-  return query.get('code')
+  return query.get(server.provider?.codeParameter ?? 'code')
     ? undefined
     : new OAuthError('server_error', 'the provider sent neither a code nor an error');
 }

@@ -244,7 +244,8 @@ async function departToProvider(
   const sealed = deps.keyring.seal(JSON.stringify(secrets), contexts.login(id));
   await storeLogin(server, request, { id, bindingHash: hashSecret(bindingSecret), sealed }, deps);
   deps.onEvent('started');
-  const cookie = cookieStore.set(getLoginCookieName(id), bindingSecret, durations.login);
+  const sameSite = server.provider.returnsForm ? 'None' : 'Lax';
+  const cookie = cookieStore.set(getLoginCookieName(id), bindingSecret, durations.login, sameSite);
   const cookies = [cookie, clearedCookie, ...cookieStore.clearOldest(cookieHeader, loginPrefix)];
   return { status: 200, html: renderDeparturePage(server, url), cookies };
 }

@@ -26,9 +26,8 @@ export function getLoginCookieName(stateHash: string): string {
 /** Creates and reads the cookies of the OAuth proxy. */
 export function createCookieStore(baseUrl: string) {
   const { prefix: scopePrefix, path, isSecure } = getCookieScope(baseUrl);
-  const attributes = `Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
-  const set = (name: string, value: string, maxAgeMs: number) =>
-    `${scopePrefix}${name}=${value}; ${attributes}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
+  const set = (name: string, value: string, maxAgeMs: number, sameSite: 'Lax' | 'None' = 'Lax') =>
+    `${scopePrefix}${name}=${value}; Path=${path}; HttpOnly; SameSite=${sameSite}${isSecure ? '; Secure' : ''}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
   const clear = (name: string) => set(name, '', 0);
   return {
     set,

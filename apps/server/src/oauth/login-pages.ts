@@ -4,7 +4,8 @@ import { html } from 'hono/html';
 import { type Markup, renderPage, showInvisible } from '../http/page.ts';
 import { formatRedirectUri, isLocalRedirect, type OAuthClient } from './clients.ts';
 import type { ConsentRequest } from './consent.ts';
-import type { BrowserResponse, LoginServer, LoginView, Provider } from './oauth-deps.ts';
+import { maxChoices } from './login-values.ts';
+import type { AccountChoice, BrowserResponse, LoginServer, LoginView, Provider } from './oauth-deps.ts';
 import { getPersonName, getPersonView, type ServerLogin } from './people.ts';
 import type { ValuesState } from './person-values.ts';
 
@@ -114,6 +115,32 @@ export function renderDeparturePage({ provider: { host } }: { provider: Provider
 ${renderContinueLink(url.href, `Continue to ${host}`)}`,
     renderRefresh(url.href),
   );
+}
+
+/** Renders the form in which a person with several accounts chooses one. The provider chose the texts. */
+export function renderAccountPage(server: LoginServer, choices: readonly AccountChoice[], formSecret: string): string {
+  const host = server.provider?.host ?? 'The provider';
+  return renderPage(
+    'Choose an account',
+    html`<h1>Choose an account</h1>
+<p class="soft">${host} lists several accounts for you. <bdi>${showInvisible(server.name)}</bdi> will use the one that you choose.</p>
+<form method="post" action="${new URL(server.issuer).pathname}/callback/account">
+<input type="hidden" name="login" value="${formSecret}">
+<fieldset><legend>Accounts at ${host}</legend>
+${choices.map(renderAccount)}
+</fieldset>
+${choices.length < maxChoices ? '' : html`<p class="soft">Only the first ${maxChoices} accounts are shown.</p>`}
+<div class="actions">
+<button class="primary" type="submit" name="decision" value="continue">Continue</button>
+<button type="submit" name="decision" value="cancel" formnovalidate>Cancel</button>
+</div>
+</form>`,
+  );
+}
+
+function renderAccount({ name, detail }: AccountChoice, index: number): Markup {
+  return html`<label><input type="radio" name="account" value="${index}" required><span><bdi>${name}</bdi>${detail === '' ? '' : html`<small><bdi>${detail}</bdi></small>`}</span></label>
+`;
 }
 
 /**

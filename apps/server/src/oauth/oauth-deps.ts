@@ -22,9 +22,19 @@ export type ProviderTokens = {
   scope: string | undefined;
   /** Person who logged in. Undefined if no one names the person. */
   identity?: StoredIdentity | undefined;
-  /** Values that belong to this login, by name. Those of an identified person are stored for the person instead. */
+  /**
+   * Values that belong to this login, by name: `oauth.values`, and fields of an unidentified person. Those of an
+   * identified person are stored for the person instead.
+   */
   values?: Readonly<Record<string, string>> | undefined;
+  /** Callback parameters that each refresh repeats (`oauth.callback_values`). */
+  callbackValues?: Readonly<Record<string, string>> | undefined;
+  /** Origin of the token endpoint, if the login determined it. */
+  tokenOrigin?: string | undefined;
 };
+
+/** An account of the person at the provider, with the values that it stands for. The provider chose its texts. */
+export type AccountChoice = { name: string; detail: string; values: Readonly<Record<string, string>> };
 
 /**
  * Result of a finished login: the provider's tokens for a hosted server, or a user for the management server. `person`
@@ -35,35 +45,39 @@ export type LoginResult = {
   person: string | undefined;
   userId: string | undefined;
   workspaceId: string;
+  /** Accounts that the person chooses from. Undefined if there is nothing to choose. */
+  choices?: readonly AccountChoice[];
 };
+
+/** Values that a person entered (`login.fields`), by name. */
+export type FieldValues = Readonly<Record<string, string>>;
 
 /** The provider of a login. */
 export type Provider = {
   /** Host of the provider, as shown on the consent page. */
   host: string;
+  /** True if the provider returns with a form that it sends from its own site, which needs cookies for such requests. */
+  returnsForm: boolean;
+  /** Callback parameter with the code. */
+  codeParameter: string;
   /** Returns the provider's error code, or undefined if it must not be shown (`getDisplayedCode` in `provider.ts`). */
   getDisplayedCode(error: string): string | undefined;
   /** Returns the provider's own message about an error, without credentials. */
   getDisplayedMessage(description: string | null): string | undefined;
-  /**
-   * Builds the provider's authorization URL. `scope` is the one shown to the person; `fields` are the values that they
-   * entered.
-   */
-  buildAuthorizationUrl(request: {
-    state: string;
-    verifier: string;
-    scope: string;
-    fields: Readonly<Record<string, string>>;
-  }): Promise<URL>;
+  /** Builds the provider's authorization URL. `scope` is the one shown to the person. @throws OAuthError server_error */
+  buildAuthorizationUrl(request: { state: string; verifier: string; scope: string; fields: FieldValues }): Promise<URL>;
   /** Exchanges a code for tokens. @throws OAuthError server_error, temporarily_unavailable */
   exchange(callbackResponse: {
     code: string;
     parameters: URLSearchParams;
     state: string;
     verifier: string;
-    fields: Readonly<Record<string, string>>;
+    fields: FieldValues;
   }): Promise<LoginResult>;
-  /** Refreshes tokens. @throws OAuthError invalid_grant if the provider refuses */
+  /**
+   * Refreshes tokens. The result contains the values of the login. @throws OAuthError invalid_grant if the provider
+   * refuses, or if a value is no longer allowed
+   */
   refresh(tokens: ProviderTokens): Promise<ProviderTokens>;
 };
 

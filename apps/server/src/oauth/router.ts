@@ -9,7 +9,7 @@ import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
 import { buildUrl, routes } from '../routes.ts';
 import { authorize } from './authorize.ts';
-import { handleCallback } from './callback.ts';
+import { handleAccountChoice, handleCallback } from './callback.ts';
 import { type TokenEndpointRequest, usesBasic } from './client-authentication.ts';
 import { clientAuthMethods, registerClient } from './clients.ts';
 import { getStateHost, handleDecision } from './consent.ts';
@@ -144,15 +144,41 @@ function addPages(router: Hono<Env>, deps: OAuthRouterDeps): void {
     routes.authorize,
     respondWithPage((c, server) => authorize(server, getQuery(c), c.req.header('cookie'), withNetwork(c, deps))),
   );
+  const returnFromProvider = (c: Context<Env>, server: LoginServer, query: URLSearchParams) => {
+    const callbackRequest = { query, cookieHeader: c.req.header('cookie'), requestId: getRequestId(c) };
+    return deps.limitReturns(c.env.incoming, server.id, (onCodeRefused) =>
+      handleCallback(server, callbackRequest, { ...deps.oauth, onUnexpected: deps.onUnexpected, onCodeRefused }),
+    );
+  };
   router.get(
     routes.callback,
     respondWithPage(async (c, server) => {
+      if (server.provider?.returnsForm)
+        throw new OAuthError('invalid_request', 'the provider must return with a form (response_mode form_post)');
       const location = getStartUrl(c, deps.oauth);
       if (location !== undefined) return { status: 302, html: '', location };
-      const callbackRequest = { query: getQuery(c), cookieHeader: c.req.header('cookie'), requestId: getRequestId(c) };
-      return deps.limitReturns(c.env.incoming, server.id, (onCodeRefused) =>
-        handleCallback(server, callbackRequest, { ...deps.oauth, onUnexpected: deps.onUnexpected, onCodeRefused }),
-      );
+      return returnFromProvider(c, server, getQuery(c));
+    }),
+  );
+  router.post(
+    routes.callback,
+    respondWithPage(async (c, server) => {
+      if (!server.provider?.returnsForm) {
+        c.header('Allow', 'GET');
+        throw new AppError('methodNotAllowed', 'this URL allows only GET');
+      }
+      return returnFromProvider(c, server, await readForm(c, deps));
+    }),
+  );
+  router.post(
+    routes.accountChoice,
+    respondWithPage(async (c, server) => {
+      const [cookie, fetchSite] = [c.req.header('cookie'), c.req.header('sec-fetch-site')];
+      const headers = { cookie, fetchSite, requestId: getRequestId(c) };
+      return handleAccountChoice(server, await readForm(c, deps), headers, {
+        ...deps.oauth,
+        onUnexpected: deps.onUnexpected,
+      });
     }),
   );
   router.post(

@@ -40,7 +40,8 @@ import {
 } from './oauth-deps.ts';
 import { issueProviderToken, openRefreshToken, refreshAndShare } from './passthrough.ts';
 import { findPersonProblem } from './person-login.ts';
-import { openTokens, toChallenge, unwrapKey, wrapKey } from './provider.ts';
+import { openTokens, unwrapKey, wrapKey } from './provider.ts';
+import { toChallenge } from './provider-requests.ts';
 import { getNextExpiry, type OpenGrant, refreshAtProvider } from './provider-tokens.ts';
 
 /** Handles `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders according to RFC 6749, 5.2 */

@@ -31,6 +31,8 @@ export type ImportChoices = {
   existingKeys?: ReadonlySet<string> | undefined;
   /** True if callers bring the server's credential. Its tools can then name no other credential. */
   isOnlyCredential?: boolean | undefined;
+  /** Prefix of everything that the import adds to an existing server. */
+  prefix?: string | undefined;
   name?: string | undefined;
   slug?: string | undefined;
 };

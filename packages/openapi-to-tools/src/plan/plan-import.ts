@@ -22,6 +22,7 @@ import { resolveAccess } from './access.ts';
 import { type CredentialFields, markUnusableSchemes } from './authentication-fields.ts';
 import { checkAnswers, type ImportChoices } from './choices.ts';
 import { chooseCredentials, type ServerCredentials } from './credentials.ts';
+import { prefixPlan } from './prefix-plan.ts';
 import { scoreOperations } from './ranking.ts';
 import { removeRejectedInputs } from './rejected-inputs.ts';
 import { countGroups, propose, select, sumTokens } from './selection.ts';
@@ -76,6 +77,11 @@ export function planImport(
   choices: ImportChoices,
   urlProblem: UrlRule = () => undefined,
 ): ImportPlan {
+  const plan = planOwnServer(described, choices, urlProblem);
+  return choices.prefix === undefined ? plan : prefixPlan(plan, choices.prefix);
+}
+
+function planOwnServer(described: ApiDescription, choices: ImportChoices, urlProblem: UrlRule): ImportPlan {
   const description = { ...described, schemes: markUnusableSchemes(described, urlProblem) };
   checkAnswers(description, choices);
   const address = resolveServerAddress(description, choices, urlProblem);

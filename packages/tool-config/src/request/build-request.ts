@@ -4,6 +4,7 @@ import {
   credentialHeader,
   credentialQueryKey,
   credentialValue,
+  type SentCredential,
   signatureHeaders,
 } from '../authentication.ts';
 import { isHeaderValue } from '../http/headers.ts';
@@ -189,12 +190,12 @@ function checkCookieValue(value: string): string {
  * @throws ToolFailure invalid_arguments if a credential cannot be sent in its location
  */
 function addCredentials(
-  credentials: readonly Authentication[],
+  credentials: readonly SentCredential[],
   tokens: CredentialTokens,
   { headers, query, cookies }: { headers: string[]; query: string[]; cookies: string[] },
 ): void {
   for (let index = 0; index < credentials.length; index++) {
-    const credential = credentials[index] as Authentication;
+    const credential = credentials[index] as SentCredential;
     const token = tokens[index];
     if (token === undefined || credential.type === 'AwsSigV4') continue;
     const header = credentialHeader(credential);

@@ -1,9 +1,4 @@
-import {
-  type Authentication,
-  type Authentications,
-  credentialQueryNames,
-  toCredentialList,
-} from '../authentication.ts';
+import { type Authentications, credentialQueryNames, type SentCredential, withTokenPrefix } from '../authentication.ts';
 import {
   type BodyKind,
   createConstantMatcher,
@@ -48,15 +43,22 @@ export type RequestTemplate = {
   interpolatedHeaders: readonly { name: string; value: string }[];
   body: BodyPlan;
   arrayFormat: ArrayFormat;
-  credentials: readonly Authentication[];
+  credentials: readonly SentCredential[];
 };
 
-/** Compiles a tool of a valid configuration. `originHosts` are the hosts of each value that may be a whole origin. */
+type CompileOptions = {
+  userAgent: string;
+  /** Hosts of each value that may be a whole origin. */
+  originHosts: ReadonlyMap<string, readonly string[]>;
+  /** Scheme of the login token (`oauth.token_prefix`). */
+  tokenPrefix: string | undefined;
+};
+
+/** Compiles a tool of a valid configuration. */
 export function compileRequest(
   tool: Tool,
   authentication: Authentications | undefined,
-  userAgent: string,
-  originHosts: ReadonlyMap<string, readonly string[]>,
+  { userAgent, originHosts, tokenPrefix }: CompileOptions,
 ): RequestTemplate {
   const declared = getArguments(tool.input_schema);
   const names = declared.map((argument) => argument.name);
@@ -104,7 +106,7 @@ export function compileRequest(
       isAlwaysSent: !hasOptionalBody(tool.method),
     },
     arrayFormat,
-    credentials: toCredentialList(authentication),
+    credentials: withTokenPrefix(authentication, tokenPrefix),
   };
 }
 

@@ -148,7 +148,7 @@ export function compileServer(
     access,
     interpolation: renderedTools.interpolation,
     credentialHeaders: getCallerHeaders(config.authentication, access),
-    info: formatServerInfo(definition, config.name),
+    info: formatServerInfo(definition, config),
     userAgent,
     secrets,
     personalNames: getPersonalNames(config),
@@ -235,14 +235,17 @@ function compileView(
     ...server,
     view: { name, server },
     config,
-    info: formatServerInfo({ slug: `${server.slug}/${name}`, version }, config.name),
+    info: formatServerInfo({ slug: `${server.slug}/${name}`, version }, config),
     ...compileTools(config, compile),
     findView: () => undefined,
   };
 }
 
-function formatServerInfo({ slug, version }: { slug: string; version: number }, title: string): string {
-  return JSON.stringify({ name: slug, title: title.toWellFormed(), version: String(version) });
+function formatServerInfo(
+  { slug, version }: { slug: string; version: number },
+  { name, icons, website_url: websiteUrl }: ServerConfig,
+): string {
+  return JSON.stringify({ name: slug, title: name.toWellFormed(), version: String(version), icons, websiteUrl });
 }
 
 type CompiledTools = Pick<
@@ -295,7 +298,9 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const rulesSource = toResponseRulesSource(tool, config.max_response_tokens);
-  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent, getOriginHosts(config));
+  const authentication = getToolAuthentication(config, tool);
+  const { token_prefix: tokenPrefix } = config.oauth ?? {};
+  const request = compileRequest(tool, authentication, { userAgent, tokenPrefix, originHosts: getOriginHosts(config) });
   return {
     name: tool.name,
     configError,

@@ -4,9 +4,17 @@ import { formatFirstNames } from '@toolhost/errors/problems';
 import { yieldAfterLongText } from '@toolhost/errors/yield-to-event-loop';
 import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
 import { sealedFields } from '@toolhost/tool-config/authentication';
+import { getImportIds } from '@toolhost/tool-config/imports';
 import { formatMovedSecret } from '@toolhost/tool-config/moved-secret';
+import { getTokenOrigins } from '@toolhost/tool-config/oauth';
 import { findStoredNameProblems } from '@toolhost/tool-config/personal-values';
-import { configSecrets, mask, type ServerConfig, splitSecrets } from '@toolhost/tool-config/server-config';
+import {
+  configSecrets,
+  isDescriptionSecret,
+  mask,
+  type ServerConfig,
+  splitSecrets,
+} from '@toolhost/tool-config/server-config';
 import {
   createSecretOriginResolver,
   getAccess,
@@ -138,9 +146,9 @@ export async function storeConfig(
 
 /** Resets the check of a description if another import is now current, as after restoring an older version. */
 async function resetImportCheck({ db }: Context, before: StoredServer, after: StoredServer): Promise<void> {
-  const { imported } = after.config;
-  if (imported && imported.id !== before.config.imported?.id)
-    await resetCheck(db, after, { importId: imported.id, failures: 0 });
+  const importId = getImportIds(after.config.imported);
+  if (importId !== undefined && importId !== getImportIds(before.config.imported))
+    await resetCheck(db, after, { importId, failures: 0 });
 }
 
 async function areSecretsStored(context: Context, server: StoredServer, secrets: ReadonlyMap<string, string>) {
@@ -168,7 +176,7 @@ export function matchesStoredSecret(secret: SecretWithValue | undefined, server:
 /** Returns the origins that a secret of a configuration may be sent to. */
 function getSecretOrigins({ config }: StoredServer, name: string): string[] {
   if (name !== configSecrets.clientSecret || !config.oauth) return createSecretOriginResolver(config)(name);
-  return [new URL(config.oauth.token_url).origin];
+  return getTokenOrigins(config.oauth);
 }
 
 /** Creates the error for a slug that is not available. It does not reveal if another workspace uses the slug. */
@@ -230,11 +238,10 @@ function refuseMasks(config: ServerConfig, storedNames: ReadonlySet<string>): vo
  */
 function refuseMovedSecret(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
   if (config.oauth?.client_secret !== mask) return;
-  const { origin } = new URL(config.oauth.token_url);
   const secret = storedSecrets.find(({ name }) => name === configSecrets.clientSecret);
-  if (secret?.origins.includes(origin)) return;
+  if (getTokenOrigins(config.oauth).every((origin) => secret?.origins.includes(origin))) return;
   throw invalidInputError([
-    { path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' },
+    { path: 'oauth.client_secret', message: 'the token endpoint moves to another host; send the client secret again' },
   ]);
 }
 
@@ -378,6 +385,8 @@ export function findMovedSecrets(secrets: readonly SecretInfo[], config: SecretD
     return isMissing;
   };
   const sealed = sealedFields(config).filter(({ value }) => value !== mask);
-  const excluded = new Set<string>([...Object.values(configSecrets), ...sealed.map(({ name }) => name)]);
-  return secrets.filter((secret) => !excluded.has(secret.name) && isMissingOrigin(secret));
+  const excluded = new Set<string>([configSecrets.clientSecret, ...sealed.map(({ name }) => name)]);
+  return secrets.filter(
+    (secret) => !excluded.has(secret.name) && !isDescriptionSecret(secret.name) && isMissingOrigin(secret),
+  );
 }
