@@ -36,6 +36,8 @@ export const operationLabels: { [operation: string]: string } = {
   setNotificationSettings: 'Changed email notifications',
   setKeyLimits: 'Changed API key limits',
   revokeGrant: 'Revoked a login',
+  setOwnValues: 'Set own values',
+  deleteOwnValues: 'Deleted own values',
   inviteMember: 'Invited a person',
   revokeInvitation: 'Withdrew an invitation',
   updateMember: 'Changed a role',
