@@ -57,7 +57,7 @@ import { maxCharacters, maxParts } from '../apps/server/src/gateway/models/model
 import { maxModelResponseBytes, modelTimeoutMs } from '../apps/server/src/gateway/models/send-question.ts';
 import { maxGroups } from '../apps/server/src/manage/identity.ts';
 import { maxLargeBodies } from '../apps/server/src/manage/rest.ts';
-import { maxInProgress } from '../apps/server/src/oauth/consent.ts';
+import { maxInProgress } from '../apps/server/src/oauth/login-cookies.ts';
 import { durations } from '../apps/server/src/oauth/oauth-deps.ts';
 import { maxCachedGrants } from '../apps/server/src/oauth/provider-tokens.ts';
 import { refusalPeriodToEndMs, refusalsToEnd } from '../apps/server/src/oauth/refresh-refusals.ts';

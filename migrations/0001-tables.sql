@@ -305,6 +305,8 @@ create table grants (
   user_id text,
   -- Person who logged in, as named by the provider; removed when the grant ends.
   person text,
+  -- User whom the identity provider of this service identified at a hosted server. user_id is for the management server.
+  person_id text,
   scope text not null,
   -- Hosts and endpoints that the person agreed to. Other hosts or endpoints void the grant.
   agreement text not null,
@@ -327,6 +329,7 @@ create index grants_by_user on grants (user_id);
 -- Grants of a server, and of a person, that have not ended, among very many that have.
 create index grants_in_use on grants (workspace_id, server_id, slug) where revoked_at is null;
 create index grants_in_use_by_user on grants (user_id) where revoked_at is null;
+create index grants_in_use_by_person on grants (person_id, server_id) where revoked_at is null;
 -- Unverified callers may cause the query if a client ever logged in at a server, which may have very many grants. The
 -- ids of clients with a metadata document are this short. Longer ids would not fit into a PostgreSQL index.
 create index grants_by_client on grants (server_id, client_id) where length(client_id) <= 1000;
@@ -366,6 +369,23 @@ create table tokens (
 );
 create index tokens_by_grant on tokens (grant_id);
 create index tokens_by_expiry on tokens (expires_at);
+
+-- Values that people bring to a server, such as an API key of their own.
+create table person_values (
+  server_id text not null,
+  user_id text not null,
+  workspace_id text not null,
+  -- Hash of the fields and hosts that the person agreed to. Values under another agreement are not sent.
+  agreement text not null,
+  sealed_values text not null,
+  -- Names of the values, and of those that the API refused, as JSON lists. The second is null if there are none.
+  names text not null,
+  refused text,
+  version bigint not null,
+  updated_at bigint not null,
+  primary key (server_id, user_id)
+);
+create index person_values_by_user on person_values (user_id, workspace_id);
 
 -- Hashes of provider tokens that were passed to agents unchanged (passthrough), with the person's agreement at that
 -- time.

@@ -13,13 +13,14 @@ import {
   maxNamedCredentials,
   sealedFields,
 } from './authentication.ts';
-import { loginSchema } from './login.ts';
+import { allowSchema, loginFieldSchema, loginSchema, viewRuleSchema } from './login.ts';
+import { checkLogin, findPersonalValues } from './login-rules.ts';
 import { oauthSchema } from './oauth.ts';
+import { findOauthProblems } from './provider-rules.ts';
 import {
   checkServerWide,
   findAuthenticationProblems,
   findNamedCredentialProblems,
-  findOauthProblems,
   type UrlRule,
 } from './server-rules.ts';
 import {
@@ -105,6 +106,10 @@ const keysByPath: [RegExp, readonly string[]][] = [
   [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^imported$/, ['id', 'document']],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^login$/, Object.keys(loginSchema.shape)],
+  [/^login\.allow$/, Object.keys(allowSchema.shape)],
+  [/^login\.views\[\d+\]$/, Object.keys(viewRuleSchema.shape)],
+  [/^login\.fields\[\d+\]$/, Object.keys(loginFieldSchema.shape)],
   [/^variables\.[^.]+$/, variableFields],
   [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
   [/^views\.[^.[\]]+$/, viewFields],
@@ -146,8 +151,10 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   if (slug) add('slug', slug);
   const authentication = authenticationsSchema.safeParse(input.authentication).data;
   const { urlProblem } = rules;
+  const personal = findPersonalValues(input);
+  checkLogin(input, problems);
   if (typeof input.oauth === 'object' && input.oauth !== null) {
-    problems.addAll(findOauthProblems(input.oauth as RawConfig, urlProblem));
+    problems.addAll(findOauthProblems(input.oauth as RawConfig, urlProblem, personal));
     if (authentication && !Array.isArray(authentication) && isStored(authentication)) {
       const field = authentication.token === undefined ? 'type' : 'token';
       add(`authentication.${field}`, 'cannot be combined with oauth, because the token comes from the login');
@@ -155,8 +162,10 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   }
   const credentials = serverConfigSchema.shape.credentials.safeParse(input.credentials).data;
   const allCredentials = listCredentials({ authentication, credentials }).map(({ credential }) => credential);
-  const serverWide = checkServerWide(input, { authentication: allCredentials, urlProblem }, problems);
-  const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: serverWide.variables };
+  const serverWide = checkServerWide(input, { authentication: allCredentials, urlProblem, personal }, problems);
+  const hasLogin = input.oauth !== undefined;
+  const hasPeople = input.login !== undefined && !hasLogin;
+  const context = { hasLogin, hasPeople, urlProblem, variables: serverWide.variables, personal };
   if (authentication) problems.addAll(findAuthenticationProblems(authentication, context));
   problems.addAll(findNamedCredentialProblems({ authentication, credentials }, context));
   if (!Array.isArray(input.tools)) return;
@@ -165,6 +174,7 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
     authentication,
     credentials,
     urlProblem,
+    personal,
     serverWide,
     sharedHeaders: toSharedHeaders(serverWide),
   };

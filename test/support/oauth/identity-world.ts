@@ -15,6 +15,8 @@ import { createProductionFetch, productionUrl } from './production-world.ts';
 export type IdentityWorld = {
   toolhost: TestToolhost;
   provider: HonestProvider;
+  /** Sends requests for the public URL to the service. */
+  send: typeof fetch;
   /** Creates a browser that reaches the service at its public URL, and the provider. */
   createBrowser(): Browser;
   /** Signs a person in to the dashboard. Returns their session. */
@@ -43,6 +45,7 @@ export async function startIdentityWorld({ env, ...options }: StartOptions = {})
   return {
     toolhost,
     provider,
+    send,
     createBrowser: createWorldBrowser,
     async signIn(name, browser = createWorldBrowser()) {
       const start = await browser.get(`${productionUrl}/login`);

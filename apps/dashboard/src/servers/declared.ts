@@ -2,13 +2,17 @@
 
 /** Allowed names of each object, by path. `*` is any entry of a list or a map. */
 export const allowedNames: Record<string, readonly string[]> = {
-  "": ["name","slug","description","authentication","credentials","oauth","base_url","headers","forward_headers","variables","tool_mode","max_response_tokens","imported","tools","views"],
+  "": ["name","slug","description","authentication","credentials","oauth","login","base_url","headers","forward_headers","variables","tool_mode","max_response_tokens","imported","tools","views"],
   "authentication": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "authentication.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "credentials.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "credentials.*.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "oauth": ["authorization_url","token_url","refresh_url","client_id","client_secret","client_auth","scopes","extra_params","token_params","token_request","token_fields","token_path","token_mode","pkce"],
   "oauth.token_fields": ["client_id","client_secret","code","grant_type","redirect_uri","refresh_token","access_token","expires_in"],
+  "login": ["allow","clients","views","fields"],
+  "login.allow": ["members","domains","groups"],
+  "login.views.*": ["group","view"],
+  "login.fields.*": ["name","label","help","secret","optional","default","pattern","max_length"],
   "variables.*": ["value","description","enum"],
   "imported": ["id","document"],
   "tools.*": ["name","title","description","method","url","headers","credential","input_schema","response_transform","timeout_ms","annotations","output_schema","array_format","body","body_template","response_limit_bytes","max_response_tokens","response_fields","response_headers","redirects","tags","pinned","imported_from","disabled"],

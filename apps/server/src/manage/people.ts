@@ -36,9 +36,21 @@ export async function signInPerson(
   identity: Identity,
   deps: PeopleDeps,
 ): Promise<{ userId: string; workspaceId: string }> {
-  const { db, random } = deps;
+  const { db } = deps;
   const at = deps.now();
-  const { issuer, subject, email, name } = identity;
+  const userId = await savePerson(identity, deps);
+  const homeId = (await findHomeWorkspace(userId, deps)) ?? (await createHomeWorkspace(userId, at, deps));
+  await applyGroupRoles({ userId, groups: identity.groups }, deps);
+  const lastChosen = await findLastChosenWorkspace(db, userId);
+  return { userId, workspaceId: lastChosen?.id ?? homeId };
+}
+
+/** Stores a person, and accepts the invitations to their email address. Returns their id. */
+export async function savePerson(
+  { issuer, subject, email, name }: Identity,
+  { db, random, now }: Pick<PeopleDeps, 'db' | 'random' | 'now'>,
+): Promise<string> {
+  const at = now();
   const user = await saveUser(db, {
     id: newId(random, 'usr'),
     issuer,
@@ -52,10 +64,7 @@ export async function signInPerson(
     : await consumeInvitations(db, foldAddressCase(email), at - invitationLifetimeMs)) {
     await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
-  const homeId = (await findHomeWorkspace(user.id, deps)) ?? (await createHomeWorkspace(user.id, at, deps));
-  await applyGroupRoles({ userId: user.id, groups: identity.groups }, deps);
-  const lastChosen = await findLastChosenWorkspace(db, user.id);
-  return { userId: user.id, workspaceId: lastChosen?.id ?? homeId };
+  return user.id;
 }
 
 /**

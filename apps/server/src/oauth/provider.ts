@@ -19,8 +19,6 @@ export type ProviderOptions = {
   clientSecret: string;
   workspaceId: string;
   redirectUri: string;
-  /** Hosts that the provider's token will be sent to. */
-  audience: readonly string[];
   userAgent: string;
   http: HttpClient;
   now: () => number;
@@ -41,7 +39,6 @@ export function createHostedProvider(options: ProviderOptions): Provider {
   };
   return {
     host: new URL(oauth.authorization_url).host,
-    audience: options.audience,
     getDisplayedCode: (error) => getDisplayedCode(error, [options.clientSecret]),
     getDisplayedMessage: (description) => getDisplayedMessage(description, [options.clientSecret]),
     async buildAuthorizationUrl(request) {
@@ -56,7 +53,7 @@ export function createHostedProvider(options: ProviderOptions): Provider {
       });
       return { tokens, person, userId: undefined, workspaceId: options.workspaceId };
     },
-    refresh: async (refreshToken) =>
+    refresh: async ({ refreshToken = '' }) =>
       (await sendRequest({ grant_type: 'refresh_token', refresh_token: refreshToken })).tokens,
   };
 }
@@ -424,8 +421,9 @@ export function unwrapKey(wrapped: string, secret: string, grantId: string): Buf
 }
 
 /** Counts the characters of a provider's tokens, which limit the number of tokens in memory. */
-export function countCharacters({ accessToken, refreshToken = '', scope = '' }: ProviderTokens): number {
-  return accessToken.length + refreshToken.length + scope.length;
+export function countCharacters({ accessToken, refreshToken = '', scope = '', ...rest }: ProviderTokens): number {
+  const additional = rest.identity || rest.values ? JSON.stringify([rest.identity, rest.values]).length : 0;
+  return accessToken.length + refreshToken.length + scope.length + additional;
 }
 
 type GrantIds = { id: string; workspace_id: string };

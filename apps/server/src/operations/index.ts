@@ -15,6 +15,7 @@ import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import { grantOperations } from './logins.ts';
 import { notificationOperations } from './notifications/notifications.ts';
 import type { Operation } from './operation.ts';
+import { ownValueOperations } from './own-values.ts';
 import { memberAccessOperations } from './people/member-access.ts';
 import { memberOperations } from './people/members.ts';
 import { ownWorkspaceOperations } from './people/own-workspaces.ts';
@@ -56,6 +57,7 @@ export const operations = {
   ...usageOperations,
   ...apiKeyOperations,
   ...grantOperations,
+  ...ownValueOperations,
   ...notificationOperations,
   ...peopleOperations,
   ...ownWorkspaceOperations,

@@ -13,6 +13,7 @@ export async function findMemberIds(db: Db, workspaceId: string): Promise<string
 const immediatelyDeletedTables = [
   'secrets',
   'client_tokens',
+  'person_values',
   'import_checks',
   'webhooks',
   'models',

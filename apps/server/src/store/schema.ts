@@ -308,6 +308,7 @@ export type Tables = {
     client_name: string;
     user_id: string | null;
     person: string | null;
+    person_id: string | null;
     scope: string;
     agreement: string;
     sealed_tokens: string;
@@ -319,6 +320,17 @@ export type Tables = {
     last_used_at: number | null;
     broken_at: number | null;
     revoked_at: number | null;
+  };
+  person_values: {
+    server_id: string;
+    user_id: string;
+    workspace_id: string;
+    agreement: string;
+    sealed_values: string;
+    names: string;
+    refused: string | null;
+    version: number;
+    updated_at: number;
   };
   codes: {
     hash: string;

@@ -1,7 +1,8 @@
 import type { Problem } from '@toolhost/errors/errors';
 import { authenticationsSchema } from '@toolhost/tool-config/authentication';
 import { parseUrl } from '@toolhost/tool-config/http/read-url';
-import { findAuthenticationProblems, findOauthProblems, type UrlRule } from '@toolhost/tool-config/server-rules';
+import { findOauthProblems } from '@toolhost/tool-config/provider-rules';
+import { findAuthenticationProblems, type UrlRule } from '@toolhost/tool-config/server-rules';
 import { maxUrlLength } from '@toolhost/tool-config/tool';
 import type { ApiDescription, ApiScheme } from '../model.ts';
 import type { RequiredSecret } from '../plan-outline.ts';

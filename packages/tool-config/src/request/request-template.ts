@@ -32,6 +32,8 @@ import type { Arguments, WireArgument } from './wire-argument.ts';
 export type RequestTemplate = {
   method: Tool['method'];
   url: UrlTemplate;
+  /** Hosts that a whole origin from a person's login may have; undefined for any other origin. */
+  originHosts: readonly string[] | undefined;
   /** Values of arguments that callers do not provide; undefined if there are none. */
   constants: Arguments | undefined;
   /** True if a constant contains `{{NAME}}`. */
@@ -49,11 +51,12 @@ export type RequestTemplate = {
   credentials: readonly Authentication[];
 };
 
-/** Compiles a tool of a valid configuration. */
+/** Compiles a tool of a valid configuration. `originHosts` are the hosts of each value that may be a whole origin. */
 export function compileRequest(
   tool: Tool,
   authentication: Authentications | undefined,
   userAgent: string,
+  originHosts: ReadonlyMap<string, readonly string[]>,
 ): RequestTemplate {
   const declared = getArguments(tool.input_schema);
   const names = declared.map((argument) => argument.name);
@@ -81,6 +84,7 @@ export function compileRequest(
   return {
     method: tool.method,
     url: withAllowedSlashes(url, new Set(declared.filter(({ wire }) => wire.allow_slashes).map(({ name }) => name))),
+    originHosts: originHosts.get(url.hostName ?? ''),
     constants:
       constants.length === 0 ? undefined : Object.fromEntries(constants.map(({ name, value }) => [name, value])),
     hasSecrets: constants.some(({ value }) => getPlaceholderNames(value).length > 0),

@@ -1,12 +1,16 @@
 import type { QueryCharge } from '@toolhost/credentials/client-request';
 import type { Scope } from '@toolhost/credentials/credential';
 import { getWidestNetwork } from '@toolhost/limits/call-limits';
-import type { CallerOptions } from '../../gateway/callers/caller.ts';
+import type { CallerOptions, CallingPerson } from '../../gateway/callers/caller.ts';
 import { createVerifiedCallers } from '../../gateway/callers/resolve-caller.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { ManagerCredentials } from '../../manage/actors.ts';
 import { createPersonActor } from '../../manage/people.ts';
+import type { OAuthDeps, PeopleLoginServer, ProviderTokens } from '../../oauth/oauth-deps.ts';
 import type { ServerAgreement } from '../../oauth/passthrough.ts';
+import { getPersonView, isPersonAllowed } from '../../oauth/people.ts';
+import { findLoginValues, findUsableValues, type LoginValues } from '../../oauth/person-login.ts';
+import { selectRefused } from '../../oauth/person-values.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { Caches } from '../caches.ts';
 import type { CallLimiters } from '../call-limiters.ts';
@@ -27,20 +31,79 @@ export function createCallerOptions(
       const login = getLoginServer(server);
       const openGrant = login && (await grants.open(login, bearer, chargeQuery));
       if (!login || !openGrant) return undefined;
-      const { accessToken } = openGrant.tokens;
-      return {
-        grantId: openGrant.grant.id,
+      const { tokens, grant } = openGrant;
+      const person = login.login && (await findPersonOfLogin({ ...login, login: login.login }, tokens, oauth));
+      if (login.login && !person) return undefined;
+      const { accessToken } = tokens;
+      const upstreamLogin = login.provider && {
         token: accessToken,
-        renew: (wasSent) => grants.renew(login, bearer, accessToken, wasSent),
-        discardToken: (rejectedToken) => grants.discardToken(login, bearer, rejectedToken),
+        renew: (wasSent: boolean) => grants.renew(login, bearer, accessToken, wasSent),
+        discardToken: (rejectedToken: string) => grants.discardToken(login, bearer, rejectedToken),
         onAccepted: grants.getOnAccepted(openGrant),
       };
+      return { grantId: grant.id, login: upstreamLogin, person };
+    },
+    async findKeyPerson(server, { createdBy }, chargeQuery) {
+      const login = getLoginServer(server);
+      if (!login?.login) return { ...noValues, missingReason: 'the server was changed; retry' };
+      return findPersonOfUser({ ...login, login: login.login }, createdBy, oauth, chargeQuery);
     },
     isOutdated: (server, bearer, chargeQuery) =>
       oauth.passthroughTokens.isOutdated(toAgreedServer(server, getLoginServer), bearer, chargeQuery),
     chargeUnknownBearer: unverifiedCallers.chargeUnknownBearer,
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards bearer tokens; the request was rejected'),
+  };
+}
+
+const noValues = { view: undefined, getValue: () => undefined, markRefused: async () => {} };
+
+/** Returns the person of a login, with their values. Undefined if they must log in again. */
+async function findPersonOfLogin(
+  server: PeopleLoginServer,
+  tokens: ProviderTokens,
+  { personValues }: OAuthDeps,
+): Promise<CallingPerson | undefined> {
+  const { login } = server;
+  const { identity } = tokens;
+  if (!isPersonAllowed(login, identity)) return undefined;
+  const found = await findLoginValues(server, tokens, personValues);
+  if (!found) return undefined;
+  const view = identity && getPersonView(login, identity);
+  return toCallingPerson(server, { view, userId: identity?.userId, ...found }, personValues);
+}
+
+/** Returns the user behind an API key or a try-out, with their values. */
+async function findPersonOfUser(
+  server: PeopleLoginServer,
+  userId: string,
+  { personValues, people }: OAuthDeps,
+  chargeQuery?: QueryCharge,
+): Promise<CallingPerson> {
+  // In local mode, everything belongs to one person.
+  const id = people.findLocalPerson ? (await people.findLocalPerson(server)).userId : userId;
+  const found = await findUsableValues(server, id, personValues, chargeQuery);
+  if (found) return toCallingPerson(server, { view: undefined, userId: id, ...found }, personValues);
+  const missingReason = `log in to ${server.issuer} with an MCP client as the member who created this API key, and enter it there`;
+  return { ...noValues, missingReason };
+}
+
+type FoundPerson = LoginValues & { view: string | undefined; userId: string | undefined };
+
+function toCallingPerson(
+  { id: serverId, login }: PeopleLoginServer,
+  { view, userId, values, version }: FoundPerson,
+  personValues: OAuthDeps['personValues'],
+): CallingPerson {
+  return {
+    view,
+    getValue: (name) => (Object.hasOwn(values, name) ? values[name] : undefined),
+    missingReason: 'log in again',
+    async markRefused(sent) {
+      const names = selectRefused(login, sent);
+      if (userId === undefined || version === undefined || names.length === 0) return;
+      await personValues.markRefused({ serverId, userId }, { names, version });
+    },
   };
 }
 

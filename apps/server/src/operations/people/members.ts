@@ -2,7 +2,8 @@ import { type Role, roles } from '@toolhost/credentials/credential';
 import { AppError } from '@toolhost/errors/errors';
 import { z } from 'zod';
 import { recordChange } from '../../store/changes/follow-changes.ts';
-import { revokePersonGrants } from '../../store/logins/grants.ts';
+import { revokeLoginsOfPerson, revokePersonGrants } from '../../store/logins/grants.ts';
+import { deleteValuesInWorkspace } from '../../store/logins/person-values.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner } from '../../store/people/members.ts';
 import { deleteMemberSessions, moveSession } from '../../store/people/sessions.ts';
 import { findJoinedWorkspaces, saveMember } from '../../store/people/users.ts';
@@ -44,6 +45,15 @@ async function endSessions(context: Context, userId: string): Promise<void> {
   const member = { workspaceId: actor.workspaceId, userId };
   await deleteMemberSessions(db, member, actor.sessionHash);
   if (await revokePersonGrants(db, member, at)) await recordChange(db, context, 'grant', userId);
+}
+
+/** Ends the logins of a person at the hosted servers of this workspace, and deletes the values that they brought. */
+async function endLoginsOfPerson(context: Context, userId: string): Promise<void> {
+  const { actor, db } = context;
+  const person = { workspaceId: actor.workspaceId, userId };
+  await revokeLoginsOfPerson(db, person, context.now());
+  await deleteValuesInWorkspace(db, actor.workspaceId, userId);
+  await recordChange(db, context, 'grant', userId);
 }
 
 /** Finds the current member. Refuses to remove the last owner, because no one else could appoint a new one. */
@@ -143,6 +153,7 @@ async function endMembership(context: Context, userId: string, shouldEnd: boolea
   const { workspaceId } = actor;
   await deleteMember(db, workspaceId, userId);
   await endSessions(context, userId);
+  await endLoginsOfPerson(context, userId);
   const paused_webhooks = await pauseWebhooksCreatedBy(db, { workspaceId, userId }, now());
   return { ...(await settleMemberAccess(context, userId, shouldEnd)), paused_webhooks };
 }

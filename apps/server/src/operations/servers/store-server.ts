@@ -5,6 +5,7 @@ import { yieldAfterLongText } from '@toolhost/errors/yield-to-event-loop';
 import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
 import { sealedFields } from '@toolhost/tool-config/authentication';
 import { formatMovedSecret } from '@toolhost/tool-config/moved-secret';
+import { findStoredNameProblems } from '@toolhost/tool-config/personal-values';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '@toolhost/tool-config/server-config';
 import {
   createSecretOriginResolver,
@@ -46,7 +47,7 @@ export async function createServer(
 ): Promise<StoredServer> {
   const config = await requireValidConfig(context, raw);
   const { masked, secrets } = splitSecrets(config);
-  checkMasks(config, []);
+  checkStoredSecrets(config, []);
   const createdAt = context.now();
   const server: StoredServer = {
     id: newId(context.random, 'srv'),
@@ -109,7 +110,7 @@ export async function storeConfig(
 ): Promise<StoreResult> {
   requireVersion(current, expectedVersion);
   checkToolQuota(context, config.tools.length, current.config.tools.length);
-  checkMasks(config, await findSecrets(context.db, current));
+  checkStoredSecrets(config, await findSecrets(context.db, current));
   const { masked, secrets } = splitSecrets(config);
   const before = JSON.stringify(current.config);
   await yieldAfterLongText(before);
@@ -198,9 +199,15 @@ export function createVersionConflict(version: number | undefined): AppError {
   );
 }
 
-/** Checks that each mask stands for a stored value, which is still sent to the same host. @throws AppError invalid */
-export function checkMasks(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
-  refuseMasks(config, new Set(storedSecrets.map((secret) => secret.name)));
+/**
+ * Checks that each mask stands for a stored value, which is still sent to the same host, and that no stored value has the
+ * name of a value that people bring. @throws AppError invalid
+ */
+export function checkStoredSecrets(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
+  const storedNames = new Set(storedSecrets.map((secret) => secret.name));
+  const nameProblems = findStoredNameProblems(config, storedNames);
+  if (nameProblems.length > 0) throw invalidInputError(nameProblems);
+  refuseMasks(config, storedNames);
   refuseMovedSecret(config, storedSecrets);
 }
 
@@ -291,7 +298,7 @@ function getNextSteps(context: Context, server: StoredServer, warnings: readonly
 
 /** Returns a command that connects a client, with an explanation of the variable in it. */
 function formatConnectCommand({ slug: name, config }: StoredServer, url: string): string {
-  if (config.oauth) return getClaudeCodeCommand({ name, url, token: undefined });
+  if (config.oauth || config.login) return getClaudeCodeCommand({ name, url, token: undefined });
   const access = getAccess(config);
   const acceptsAnyToken = isOpen(config, access);
   const variable = credentialVariables[access === 'api_key' || acceptsAnyToken ? 'api_key' : 'caller_token'];

@@ -59,7 +59,8 @@ export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pa
   await pruneDeletedWorkspaces(db, before, pause);
   const where = sql`last_seen_at < ${before}
     and not exists (select 1 from members where user_id = users.id)
-    and not exists (select 1 from sessions where user_id = users.id)`;
+    and not exists (select 1 from sessions where user_id = users.id)
+    and not exists (select 1 from grants where person_id = users.id and revoked_at is null)`;
   await deleteInSteps(db, { table: 'users', key: ['id'], where }, pause);
 }
 
