@@ -82,6 +82,7 @@ const boundedByRules = [
   /^(add|update)Tool\.(name|body): a text/,
   /^(add|update)Tool\.(headers|input_schema|output_schema): a record/,
   /^(callTool|previewToolCall)\.arguments: a record/,
+  /^setOwnValues\.values: a record/,
   /^(?:(?:re)?importApi|addImport)\.(answers|headers): a record/,
 ];
 
