@@ -86,7 +86,11 @@ async function fillStore({ dataDir, upstream }: ServiceOptions, servers: number)
 function makeConfig(upstream: string): ServerConfig {
   const tools = Array.from({ length: toolsPerServer }, (_, i) => toolConfig(`get_items_${i}`, '1k', upstream));
   const raw = { name: 'Many', slug: 'many', authentication: { type: 'Bearer' }, tools };
-  const { config, problems } = checkServerConfig(raw, { managementSlug: 'manage', urlProblem: () => undefined });
+  const { config, problems } = checkServerConfig(raw, {
+    managementSlug: 'manage',
+    urlProblem: () => undefined,
+    acceptsFormPost: true,
+  });
   if (!config) throw new Error(problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
   return config;
 }

@@ -42,6 +42,10 @@ create table members (
   workspace_id text not null references workspaces (id),
   user_id text not null references users (id),
   role text not null,
+  -- Group of the identity provider that the role comes from, and the role that a member gave, which applies again
+  -- without the group. Both are null if a member gave the role.
+  role_group text,
+  given_role text,
   created_at bigint not null,
   -- Time when the person last switched to the workspace; null if never. The next sign-in starts in the most recent one.
   selected_at bigint,
@@ -52,6 +56,15 @@ create table members (
 create index members_with_mail on members (workspace_id) where mail_events is not null;
 create index members_in_order on members (workspace_id, created_at, user_id);
 create index members_by_user on members (user_id, created_at);
+
+-- Roles that members of a workspace have while the identity provider states a group for them.
+create table role_groups (
+  workspace_id text not null references workspaces (id),
+  -- Exact value of the claim that OIDC_GROUPS_CLAIM names.
+  group_name text not null,
+  role text not null,
+  primary key (workspace_id, group_name)
+);
 
 -- Invitations to a workspace. An invitation waits until a person signs in with this verified email address.
 create table invitations (
@@ -296,6 +309,8 @@ create table grants (
   user_id text,
   -- Person who logged in, as named by the provider; removed when the grant ends.
   person text,
+  -- User whom the identity provider of this service identified at a hosted server. user_id is for the management server.
+  person_id text,
   scope text not null,
   -- Hosts and endpoints that the person agreed to. Other hosts or endpoints void the grant.
   agreement text not null,
@@ -321,6 +336,7 @@ create index grants_by_user on grants (user_id);
 -- Grants of a server, and of a person, that have not ended, among very many that have.
 create index grants_in_use on grants (workspace_id, server_id, slug) where revoked_at is null;
 create index grants_in_use_by_user on grants (user_id) where revoked_at is null;
+create index grants_in_use_by_person on grants (person_id, server_id) where revoked_at is null;
 -- Unverified callers may cause the query if a client ever logged in at a server, which may have very many grants. The
 -- ids of clients with a metadata document are this short. Longer ids would not fit into a PostgreSQL index.
 create index grants_by_client on grants (server_id, client_id) where length(client_id) <= 1000;
@@ -361,6 +377,23 @@ create table tokens (
 );
 create index tokens_by_grant on tokens (grant_id);
 create index tokens_by_expiry on tokens (expires_at);
+
+-- Values that people bring to a server, such as an API key of their own.
+create table person_values (
+  server_id text not null,
+  user_id text not null,
+  workspace_id text not null,
+  -- Hash of the fields and hosts that the person agreed to. Values under another agreement are not sent.
+  agreement text not null,
+  sealed_values text not null,
+  -- Names of the values, and of those that the API refused, as JSON lists. The second is null if there are none.
+  names text not null,
+  refused text,
+  version bigint not null,
+  updated_at bigint not null,
+  primary key (server_id, user_id)
+);
+create index person_values_by_user on person_values (user_id, workspace_id);
 
 -- Hashes of provider tokens that were passed to agents unchanged (passthrough), with the person's agreement at that
 -- time.

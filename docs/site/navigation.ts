@@ -38,6 +38,7 @@ export const navigation: readonly Section[] = [
     folder: 'docs/operations',
     pages: [
       'docs/operations/deployment.md',
+      'docs/sign-in.md',
       'docs/operations/containers.md',
       'docs/operations/proxies.md',
       'docs/operations/sizing.md',

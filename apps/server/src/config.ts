@@ -34,6 +34,10 @@ export type Config = {
   dataDir: string;
   engine: Engine;
   managementSlug: string;
+  /** Name of the identity provider's claim with a person's groups. */
+  groupsClaim: string;
+  /** Maximum time since the identity provider was asked about a person whose agents make calls. */
+  identityCheckMs: number;
   /** Domain suffix after the slug in a server's host name, with its leading dot. */
   serverHosts: string | undefined;
   egressAllow: EgressAllow;
@@ -124,6 +128,8 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     dataDir: values.DATA_DIR,
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
+    groupsClaim: values.OIDC_GROUPS_CLAIM,
+    identityCheckMs: 1000 * values.IDENTITY_CHECK_SECONDS,
     serverHosts: values.SERVER_HOSTS === '' ? undefined : `.${toHostName(values.SERVER_HOSTS.slice(2))}`,
     egressAllow,
     allowedOrigins,

@@ -14,6 +14,7 @@ export const routes = {
   loginCheck: '/login-check',
   mcp: '/mcp/:slug',
   callback: '/mcp/:slug/callback',
+  accountChoice: '/mcp/:slug/callback/account',
   authorize: '/mcp/:slug/authorize',
   consent: '/mcp/:slug/consent',
   token: '/mcp/:slug/token',
@@ -130,4 +131,12 @@ export function isCrossOriginPath(path: string): boolean {
   return /^\/(\.well-known|schema)\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke|server-card|server\.json)$/.test(
     path,
   );
+}
+
+/**
+ * Returns true for a form with which a provider returns from its own site (`response_mode: form_post`). The browser
+ * shows the response as a page, so no web page can read it.
+ */
+export function isFormReturn(method: string | undefined, path: string): boolean {
+  return method === 'POST' && /^\/mcp\/[^/]+\/callback$/.test(path);
 }

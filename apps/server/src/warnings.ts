@@ -16,6 +16,7 @@ import { getPlaceholderNames } from '@toolhost/tool-config/http/placeholders';
 import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import { getArguments } from '@toolhost/tool-config/input-schema';
 import { deceptiveCharacters } from '@toolhost/tool-config/invisible-characters';
+import { findPeopleWarnings } from '@toolhost/tool-config/login-warnings';
 import type { ServerConfig } from '@toolhost/tool-config/server-config';
 import {
   createToolResolver,
@@ -110,7 +111,7 @@ export function findWarnings(config: ServerConfig, storedSecrets: ReadonlySet<st
     ...findResponseWarnings(tool, `tools[${index}]`, suggestionBudget),
     ...findBraceWarnings(tool.headers, `tools[${index}].headers`),
   ]);
-  warnings.push(...findListWarnings(config), ...findLoginWarnings(config));
+  warnings.push(...findListWarnings(config), ...findLoginWarnings(config), ...findPeopleWarnings(config));
   warnings.push(
     ...findSecretWarnings(getServerSecretUses(config), '', storedSecrets),
     ...findPlaintextCredentials(config, 'headers'),

@@ -71,7 +71,7 @@ function assertImported({ paths, ...document }: Json): void {
   const isAnswered = !plan.questions.some(({ required }) => required);
   assert.equal(plan.config !== undefined, isAnswered, label);
   if (!plan.config) return;
-  const { problems } = checkServerConfig(plan.config, { managementSlug: 'manage', urlProblem });
+  const { problems } = checkServerConfig(plan.config, { managementSlug: 'manage', urlProblem, acceptsFormPost: true });
   assert.deepEqual(problems, [], label);
   assert.ok(
     plan.config.tools.some((tool) => tool.imported_from === 'GET /good/{id}'),

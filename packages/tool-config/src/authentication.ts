@@ -195,8 +195,22 @@ function getCredentialLocation(authentication: Authentication): string {
   return `header:${foldHeaderName(credentialHeader(authentication) ?? '')}`;
 }
 
+/** A credential as it is sent. `prefix` replaces the scheme of a login token (`oauth.token_prefix`). */
+export type SentCredential = Authentication & { prefix?: string };
+
+/** Returns the credentials as they are sent: the one that carries the login token has the prefix. */
+export function withTokenPrefix(
+  authentication: Authentications | undefined,
+  prefix: string | undefined,
+): readonly SentCredential[] {
+  const credentials = toCredentialList(authentication);
+  if (prefix === undefined) return credentials;
+  return credentials.map((credential) => (isStored(credential) ? credential : { ...credential, prefix }));
+}
+
 /** Returns the field value for a token (spec 2.2, scheme meanings). */
-export function credentialValue({ type }: Authentication, token: string): string {
+export function credentialValue({ type, prefix }: SentCredential, token: string): string {
+  if (prefix !== undefined) return prefix === '' ? token : `${prefix} ${token}`;
   if (type === 'ClientCredentials') return `Bearer ${token}`;
   return type === 'Bearer' || type === 'Basic' ? `${type} ${token}` : token;
 }

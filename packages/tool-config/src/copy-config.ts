@@ -1,4 +1,5 @@
 import { sealedFields } from './authentication.ts';
+import type { LoginRules } from './login.ts';
 import { configSecrets, mask, type ServerConfig } from './server-config.ts';
 import { getOrigins } from './server-wide.ts';
 
@@ -14,8 +15,9 @@ export type CopyOptions = {
 /** Returns the base URL of all tool calls of a configuration; undefined if they go to several hosts. */
 export function getBaseUrl(config: ServerConfig): string | undefined {
   if (config.base_url !== undefined) return config.base_url;
-  const origins = getOrigins(config);
-  return origins.length === 1 ? origins[0] : undefined;
+  const [origin, ...others] = getOrigins(config);
+  // A declared origin has several hosts.
+  return others.length === 0 && !origin?.includes('*') ? origin : undefined;
 }
 
 /**
@@ -37,9 +39,16 @@ export function createCopyConfig(
   };
   if (config.variables) config.variables = mergeVariables(config.variables, copy?.variables ?? {});
   if (config.oauth && copy?.oauth) config.oauth = copy.oauth;
+  if (config.login && copy?.login) config.login = keepPeople(config.login, copy.login);
   const baseUrl = options.base_url ?? (copy && getBaseUrl(copy));
   const movedConfig = baseUrl === undefined ? config : moveToBase(config, baseUrl);
   return withSecrets(movedConfig, options.secrets ?? {});
+}
+
+/** Returns the login of the original with the people and the clients of the copy. */
+function keepPeople(original: LoginRules, { allow, clients }: LoginRules): LoginRules {
+  const { allow: _, clients: __, ...fields } = original;
+  return { ...(allow && { allow }), ...(clients && { clients }), ...fields };
 }
 
 type Variables = NonNullable<ServerConfig['variables']>;

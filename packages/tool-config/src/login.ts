@@ -8,7 +8,7 @@ export const maxLoginViews = 50;
 export const maxLoginClients = 50;
 const defaultMaxLength = 4096;
 
-const allowSchema = z.strictObject({
+export const allowSchema = z.strictObject({
   members: z.boolean().optional().describe('Members of the workspace may log in.'),
   domains: z
     .array(z.string().min(1).max(253))
@@ -22,22 +22,19 @@ const allowSchema = z.strictObject({
     .describe('People in one of these groups of the identity provider may log in.'),
 });
 
-const viewRuleSchema = z.strictObject({
+export const viewRuleSchema = z.strictObject({
   group: z.string().min(1).max(256).optional().describe('Group of the identity provider. Everyone if absent.'),
   view: z.string().min(1).max(100).describe('Name of the view that these people get.'),
 });
 
-const fieldSchema = z.strictObject({
+export const loginFieldSchema = z.strictObject({
   name: z
     .string()
     .regex(secretNamePattern, 'allowed: a letter or _, then up to 63 letters, digits and _')
     .describe('Name of the value. {{NAME}} in the configuration is replaced with the value of the person who calls.'),
   label: singleLineText(60).describe('Label of the input.'),
   help: z.string().max(2048).optional().describe('https URL of a page that explains where people find the value.'),
-  secret: z
-    .boolean()
-    .optional()
-    .describe('true (default): the value is entered as a password and never shown again.'),
+  secret: z.boolean().optional().describe('true (default): the value is entered as a password and never shown again.'),
   optional: z.boolean().optional().describe('true: people may leave the input empty.'),
   default: z.string().min(1).max(500).optional().describe('Value that the input contains at first. Not with secret.'),
   pattern: z.string().min(1).max(500).optional().describe('Regular expression that the whole value must match.'),
@@ -68,11 +65,11 @@ export const loginSchema = z.strictObject({
     .max(maxLoginViews)
     .optional()
     .describe('Views by group. The first entry that matches a person counts; without a match, the login is refused.'),
-  fields: z.array(fieldSchema).min(1).max(maxLoginFields).optional().describe('Values that each person brings.'),
+  fields: z.array(loginFieldSchema).min(1).max(maxLoginFields).optional().describe('Values that each person brings.'),
 });
 
 export type LoginRules = z.infer<typeof loginSchema>;
-export type LoginField = z.infer<typeof fieldSchema>;
+export type LoginField = z.infer<typeof loginFieldSchema>;
 
 export function isSecretField({ secret }: LoginField): boolean {
   return secret !== false;

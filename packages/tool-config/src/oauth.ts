@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { getTemplateOrigin } from './http/origin-template.ts';
 import { toOwnedNames } from './http/parameter-names.ts';
 
 const tokenModes = ['issued', 'passthrough'] as const;
 const clientAuths = ['basic', 'body', 'none'] as const;
 
 const tokenRequests = ['form', 'json'] as const;
+const responseModes = ['query', 'form_post'] as const;
 
 /** Fields of a token request or response that a provider may call differently. */
 const renamableFields = [
@@ -17,11 +19,40 @@ const renamableFields = [
   'access_token',
   'expires_in',
 ] as const;
-const fieldName = z
-  .string()
-  .regex(/^[A-Za-z_][\w.-]{0,99}$/, 'allowed: a name of letters, digits, and _ . -')
-  .optional();
+const parameterName = z.string().regex(/^[A-Za-z_][\w.-]{0,99}$/, 'allowed: a name of letters, digits, and _ . -');
+const fieldName = parameterName.optional();
 type RenamableShape = { [name in (typeof renamableFields)[number]]: typeof fieldName };
+
+export const maxOAuthValues = 20;
+const maxHosts = 50;
+const hosts = z.array(z.string().min(1).max(253)).min(1).max(maxHosts);
+const valuePath = z.string().min(1).max(200);
+
+/** Source of a value that a login provides. */
+const valueSourceSchema = z.strictObject({
+  from: valuePath.describe(
+    'Where the value comes from: callback.NAME, or a dot path in the token response (token.…) or in that of userinfo_url (userinfo.…). The index 0 of a userinfo list is the entry that the person chooses.',
+  ),
+  hosts: hosts
+    .optional()
+    .describe('Hosts that the value may name, as an https origin without a port. * stands for exactly one label.'),
+  pattern: z
+    .string()
+    .min(1)
+    .max(500)
+    .optional()
+    .describe('Regular expression that the whole text must match. Its first group is the value.'),
+});
+
+const valuesSchema = z
+  .record(z.string(), z.union([valuePath, valueSourceSchema]))
+  .refine((values) => Object.keys(values).length <= maxOAuthValues, `allowed: at most ${maxOAuthValues} values`);
+
+const tokenUrlSourceSchema = z.strictObject({
+  from: valuePath.describe('Callback parameter with the https origin of the token endpoint: callback.NAME.'),
+  hosts: hosts.describe('Hosts that it may name, exactly.'),
+  path: z.string().min(1).max(500).describe('Path of the token endpoint.'),
+});
 
 const maxExtraParams = 50;
 
@@ -35,12 +66,34 @@ const fields = z.strictObject({
     .string()
     .max(2048)
     .describe("Provider's authorization endpoint; people are sent here to log in."),
+  response_mode: z
+    .enum(responseModes)
+    .optional()
+    .describe(
+      'How the provider returns to the callback: query (default), or form_post for a provider that sends a form (Apple). Not in local mode.',
+    ),
+  code_parameter: fieldName.describe('Callback parameter with the authorization code. Defaults to code.'),
+  callback_values: z
+    .array(parameterName)
+    .min(1)
+    .max(10)
+    .optional()
+    .describe('Callback parameters to add to the token request and to every refresh.'),
+  redirect_name: z
+    .string()
+    .min(1)
+    .max(500)
+    .optional()
+    .describe('Name that the provider uses instead of the redirect URI (eBay RuName). It is sent as redirect_uri.'),
   token_url: z.string().max(2048).describe('Endpoint that exchanges an authorization code for an access token.'),
   refresh_url: z
     .string()
     .max(2048)
     .optional()
     .describe('Endpoint that refreshes a token, if it is not token_url. It must have the same origin.'),
+  token_url_from: tokenUrlSourceSchema
+    .optional()
+    .describe('Takes the host of the token endpoint from the callback instead of token_url.'),
   client_id: z.string().min(1).max(500).describe('Client ID of the OAuth application at the provider.'),
   client_secret: z
     .string()
@@ -83,6 +136,21 @@ const fields = z.strictObject({
     .describe(
       'Dot path in the token_url response to the object that contains access_token, or to the token itself, for example authed_user.',
     ),
+  token_prefix: z
+    .string()
+    .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,64}$/, 'allowed: one word, or "" for none')
+    .optional()
+    .describe('Scheme of the login token where authentication sends it, instead of Bearer. "" sends only the token.'),
+  userinfo_url: z
+    .string()
+    .max(2048)
+    .optional()
+    .describe('https URL that is read once with the new token, for values. Its response is JSON.'),
+  values: valuesSchema
+    .optional()
+    .describe(
+      'Values of the login for {{NAME}} in URLs and headers of tools, each as a path such as token.instance_url or as an object.',
+    ),
   token_mode: z
     .enum(tokenModes)
     .optional()
@@ -110,6 +178,24 @@ function renamesClient(names: { client_id?: string | undefined; client_secret?: 
 }
 
 export type OAuth = z.infer<typeof oauthSchema>;
+
+/** Source of a value that a login provides. */
+export type OAuthValueSource = z.infer<typeof valueSourceSchema>;
+
+/** Returns the values of a login, by name. */
+export function getOAuthValues({ values = {} }: Pick<OAuth, 'values'>): [name: string, source: OAuthValueSource][] {
+  return Object.entries(values).map(([name, source]) => [name, typeof source === 'string' ? { from: source } : source]);
+}
+
+/**
+ * Returns the origins that receive the client secret, as they are written: the host of `token_url` may contain
+ * `{{NAME}}`.
+ */
+export function getTokenOrigins({ token_url, token_url_from }: Pick<OAuth, 'token_url' | 'token_url_from'>): string[] {
+  return [
+    ...new Set([getTemplateOrigin(token_url), ...(token_url_from?.hosts ?? []).map((host) => `https://${host}`)]),
+  ];
+}
 
 /** Names of token request and response fields that the provider calls differently. */
 export type TokenFieldNames = NonNullable<OAuth['token_fields']>;

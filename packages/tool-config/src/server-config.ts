@@ -14,14 +14,16 @@ import {
   sealedFields,
 } from './authentication.ts';
 import { importedFields, importsSchema } from './imports.ts';
-import { loginSchema } from './login.ts';
+import { allowSchema, loginFieldSchema, loginSchema, viewRuleSchema } from './login.ts';
+import { checkLogin, findPersonalValues } from './login-rules.ts';
 import { oauthSchema } from './oauth.ts';
+import { findQuirkProblems } from './oauth-rules.ts';
+import { findOauthProblems } from './provider-rules.ts';
 import { iconFields, publishingShape } from './publishing.ts';
 import {
   checkServerWide,
   findAuthenticationProblems,
   findNamedCredentialProblems,
-  findOauthProblems,
   type UrlRule,
 } from './server-rules.ts';
 import {
@@ -68,9 +70,7 @@ export const serverConfigSchema = z.strictObject({
       'Additional stored credentials by name. A tool that names one in credential sends it instead of authentication.',
     ),
   oauth: oauthSchema.optional().describe('OAuth 2.0 provider that people log in to.'),
-  login: loginSchema
-    .optional()
-    .describe('Who may log in to the server with the identity provider of this service, and the values they bring.'),
+  login: loginSchema.optional().describe('People who may log in, and the values that they bring.'),
   ...serverWideShape,
   tool_mode: z
     .enum(toolModes)
@@ -99,13 +99,25 @@ export const serverConfigSchema = z.strictObject({
 export type ServerConfig = z.infer<typeof serverConfigSchema>;
 
 /** Deployment settings for configurations. */
-export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
+export type ConfigRules = {
+  managementSlug: string;
+  urlProblem: UrlRule;
+  /** True if a login may return with a form (`oauth.response_mode`). */
+  acceptsFormPost: boolean;
+};
 
 const keysByPath: [RegExp, readonly string[]][] = [
   [/^$/, Object.keys(serverConfigSchema.shape)],
   [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^imported\[\d+\]$/, importedFields],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^oauth\.token_fields$/, Object.keys(oauthSchema.shape.token_fields.unwrap().shape)],
+  [/^oauth\.token_url_from$/, Object.keys(oauthSchema.shape.token_url_from.unwrap().shape)],
+  [/^oauth\.values\.[^.[\]]+$/, ['from', 'hosts', 'pattern']],
+  [/^login$/, Object.keys(loginSchema.shape)],
+  [/^login\.allow$/, Object.keys(allowSchema.shape)],
+  [/^login\.views\[\d+\]$/, Object.keys(viewRuleSchema.shape)],
+  [/^login\.fields\[\d+\]$/, Object.keys(loginFieldSchema.shape)],
   [/^icons\[\d+\]$/, iconFields],
   [/^variables\.[^.]+$/, variableFields],
   [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
@@ -148,8 +160,11 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   if (slug) add('slug', slug);
   const authentication = authenticationsSchema.safeParse(input.authentication).data;
   const { urlProblem } = rules;
+  const personal = findPersonalValues(input);
+  checkLogin(input, problems);
   if (typeof input.oauth === 'object' && input.oauth !== null) {
-    problems.addAll(findOauthProblems(input.oauth as RawConfig, urlProblem));
+    problems.addAll(findOauthProblems(input.oauth as RawConfig, urlProblem, personal));
+    problems.addAll(findQuirkProblems(input.oauth as RawConfig, { ...rules, authentication }));
     if (authentication && !Array.isArray(authentication) && isStored(authentication)) {
       const field = authentication.token === undefined ? 'type' : 'token';
       add(`authentication.${field}`, 'cannot be combined with oauth, because the token comes from the login');
@@ -157,8 +172,10 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   }
   const credentials = serverConfigSchema.shape.credentials.safeParse(input.credentials).data;
   const allCredentials = listCredentials({ authentication, credentials }).map(({ credential }) => credential);
-  const serverWide = checkServerWide(input, { authentication: allCredentials, urlProblem }, problems);
-  const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: serverWide.variables };
+  const serverWide = checkServerWide(input, { authentication: allCredentials, urlProblem, personal }, problems);
+  const hasLogin = input.oauth !== undefined;
+  const hasPeople = input.login !== undefined && !hasLogin;
+  const context = { hasLogin, hasPeople, urlProblem, variables: serverWide.variables, personal };
   if (authentication) problems.addAll(findAuthenticationProblems(authentication, context));
   problems.addAll(findNamedCredentialProblems({ authentication, credentials }, context));
   if (!Array.isArray(input.tools)) return;
@@ -167,6 +184,7 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
     authentication,
     credentials,
     urlProblem,
+    personal,
     serverWide,
     sharedHeaders: toSharedHeaders(serverWide),
   };

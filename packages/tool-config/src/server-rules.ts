@@ -28,7 +28,7 @@ import {
   isHeaderName,
   isHeaderValue,
 } from './http/headers.ts';
-import { findOwnedInQuery, foldHeaderName, isReadAs, type OwnedNames, toOwnedNames } from './http/parameter-names.ts';
+import { findOwnedInQuery, foldHeaderName, isReadAs, toOwnedNames } from './http/parameter-names.ts';
 import {
   getPlaceholderLimitProblem,
   getPlaceholderNames,
@@ -37,7 +37,10 @@ import {
 } from './http/placeholders.ts';
 import { parseUrl } from './http/read-url.ts';
 import { parseUrlTemplate } from './http/url-template.ts';
-import { authorizationParams, clientTokenParams, oauthSchema, tokenParams, tokenRequestFields } from './oauth.ts';
+import { findUnfilledCredentials } from './login-rules.ts';
+import { clientTokenParams } from './oauth.ts';
+import { findPersonalHostProblem, noPersonalValues, type PersonalValues } from './personal-host-rules.ts';
+import { formatUnsupportedPlaceholder } from './provider-rules.ts';
 import { interpolateVariables, type ServerWide, serverWideShape } from './server-wide.ts';
 import { checkConfigLength, findHeaderLengthProblems, getInterpolatedLength, toSizeProblems } from './sizes.ts';
 import { maxUrlLength } from './tool.ts';
@@ -49,7 +52,8 @@ export type UrlRule = (url: URL) => string | undefined;
 /** Checks the rules of `authentication` that its field types do not express. */
 export function findAuthenticationProblems(authentication: Authentications, context: CredentialContext): Problem[] {
   const problems = findCredentialProblems(authentication, 'authentication', context);
-  if (Array.isArray(authentication))
+  if (context.hasPeople) problems.push(...findUnfilledCredentials(authentication));
+  else if (Array.isArray(authentication))
     problems.push(...findCallerTokenProblems(toCredentialList(authentication), context.hasLogin));
   return problems;
 }
@@ -80,7 +84,7 @@ export function findNamedCredentialProblems(
       message:
         'cannot be combined with oauth, because everyone who can log in could use them; create a separate server for the tools that need them',
     });
-  else if (authentication) {
+  else if (authentication && !context.hasPeople) {
     const reason = 'with credentials, callers send an API key and no token; store a credential';
     problems.push(...findUnstored(authentication, 'authentication', reason));
   }
@@ -112,7 +116,15 @@ function findCredentialProblems(authentications: Authentications, at: string, co
 }
 
 /** Settings that the credential rules depend on. */
-type CredentialContext = { hasLogin: boolean; urlProblem: UrlRule; variables: ServerWide['variables'] };
+type CredentialContext = {
+  /** True if the server has `oauth`. */
+  hasLogin: boolean;
+  /** True if the server has `login` without `oauth`. */
+  hasPeople?: boolean;
+  urlProblem: UrlRule;
+  variables: ServerWide['variables'];
+  personal?: PersonalValues | undefined;
+};
 
 function isSameLocation(credential: Authentication, other: Authentication): boolean {
   const [headers, otherHeaders] = [credentialHeaders(credential), credentialHeaders(other)];
@@ -156,7 +168,8 @@ function findCallerTokenProblems(all: readonly Authentication[], hasLogin: boole
 }
 
 /** Checks one credential. Paths are relative to it. */
-function findFieldProblems(credential: Authentication, { urlProblem, variables }: CredentialContext): Problem[] {
+function findFieldProblems(credential: Authentication, context: CredentialContext): Problem[] {
+  const { urlProblem, variables, personal = noPersonalValues } = context;
   const header = credentialHeader(credential);
   const headerProblem = header === undefined ? undefined : getCredentialHeaderProblem(header);
   const lengthProblems = findLengthProblems(credential, variables);
@@ -195,7 +208,10 @@ function findFieldProblems(credential: Authentication, { urlProblem, variables }
   }
   if (credential.type === 'Basic') problems.push(...findBasicProblems(credential));
   if (credential.type === 'ClientCredentials')
-    problems.push(...findTokenRequestProblems(credential, urlProblem, variables));
+    problems.push(
+      ...findTokenRequestProblems(credential, urlProblem, variables),
+      ...findSharedTokenProblems(credential, personal),
+    );
   return problems;
 }
 
@@ -261,118 +277,19 @@ function findTokenRequestProblems(
   return [...problems, ...[...(problem ? [problem] : []), ...owned].map((message) => ({ path: 'token_url', message }))];
 }
 
-function getCredentialHeaderProblem(header: string): string | undefined {
-  if (isDescribingHeader(header)) return 'the service sets this header itself; name another one';
-  return getHeaderNameProblem(header);
-}
-
-/** Checks the rules of `oauth` that its field types do not express; `oauth` may be incomplete. */
-export function findOauthProblems(oauth: { [field: string]: unknown }, urlProblem: UrlRule): Problem[] {
-  return [
-    ...findProviderUrlProblems('authorization_url', oauth, authorizationParams, urlProblem),
-    ...findProviderUrlProblems('token_url', oauth, tokenParams, urlProblem),
-    ...findProviderUrlProblems('refresh_url', oauth, tokenParams, urlProblem),
-    ...findRefreshUrlProblems(oauth),
-    ...findTokenFieldProblems(oauth),
-    ...findParamProblems('extra_params', oauth, authorizationParams),
-    ...findParamProblems('token_params', oauth, tokenParams),
-    ...findUnsupportedPlaceholders(oauth),
-  ];
-}
-
-/** Rejects a refresh URL on another host, because the client secret is sent only to the origin of `token_url`. */
-function findRefreshUrlProblems({ token_url, refresh_url }: { [field: string]: unknown }): Problem[] {
-  const [tokenOrigin, refreshOrigin] = [token_url, refresh_url].map((url) =>
-    typeof url === 'string' ? parseUrl(url)?.origin : undefined,
-  );
-  if (tokenOrigin === undefined || refreshOrigin === undefined || tokenOrigin === refreshOrigin) return [];
-  const message = `found the origin ${describeValue(refreshOrigin)}; allowed: that of token_url, which the client secret is sent to`;
-  return [{ path: 'oauth.refresh_url', message }];
-}
-
-/** Rejects names in `token_fields` under which the request would contain two fields. */
-function findTokenFieldProblems(oauth: { [field: string]: unknown }): Problem[] {
-  const names = oauthSchema.shape.token_fields.safeParse(oauth.token_fields).data ?? {};
-  const params = Object.keys(getParams('token_params', oauth));
-  return tokenRequestFields.flatMap((field) => {
-    const name = field === 'code_verifier' ? undefined : names[field];
+/** Rejects values of people in a token request, because all callers share its token. */
+function findSharedTokenProblems(credential: Authentication, { names }: PersonalValues): Problem[] {
+  return placeholderFields.flatMap((field) => {
+    const name = getPlaceholderNames(credential[field]).find((placeholder) => names.has(placeholder));
     if (name === undefined) return [];
-    const others = tokenRequestFields
-      .filter((other) => other !== field)
-      .map((other) => (other === 'code_verifier' ? other : (names[other] ?? other)));
-    const owned = toOwnedNames([name]);
-    const isTaken = [...others, ...params].some((other) => isReadAs(other, owned));
-    const message = `found ${describeValue(name)}, which the request contains already; allowed: another name`;
-    return isTaken ? [{ path: `oauth.token_fields.${field}`, message }] : [];
+    const message = `{{${name}}} belongs to one person, but all callers share the token of ClientCredentials; use a stored secret`;
+    return [{ path: field, message }];
   });
 }
 
-/**
- * Rejects `{{NAME}}` in `oauth`. It is interpolated only in headers and in `authentication.token`; elsewhere it would
- * be sent literally.
- */
-function findUnsupportedPlaceholders(oauth: { [field: string]: unknown }): Problem[] {
-  const scopes = oauthSchema.shape.scopes.safeParse(oauth.scopes).data ?? [];
-  const texts: [path: string, text: unknown][] = [
-    ...plainFields.map((field): [string, unknown] => [field, oauth[field]]),
-    ...paramFields.flatMap((field) =>
-      Object.entries(getParams(field, oauth)).map(([name, value]): [string, unknown] => [`${field}.${name}`, value]),
-    ),
-    ...scopes.map((scope, index): [string, unknown] => [`scopes[${index}]`, scope]),
-  ];
-  return texts
-    .filter(([, text]) => typeof text === 'string' && getPlaceholderNames(text).length > 0)
-    .map(([path]) => ({ path: `oauth.${path}`, message: formatUnsupportedPlaceholder(path) }));
-}
-
-const plainFields = [
-  'authorization_url',
-  'token_url',
-  'refresh_url',
-  'client_id',
-  'client_secret',
-  'token_path',
-] as const;
-const paramFields = ['extra_params', 'token_params'] as const;
-type ParamField = (typeof paramFields)[number];
-
-function formatUnsupportedPlaceholder(field: string): string {
-  const message = '{{NAME}} is not replaced here; enter the value itself';
-  return field === 'client_secret' ? `${message}, which is stored encrypted and never shown` : message;
-}
-
-function findProviderUrlProblems(
-  field: 'authorization_url' | 'token_url' | 'refresh_url',
-  oauth: { [field: string]: unknown },
-  owned: OwnedNames,
-  urlProblem: UrlRule,
-): Problem[] {
-  const path = `oauth.${field}`;
-  const text = oauthSchema.shape[field].safeParse(oauth[field]);
-  if (!text.success || text.data === undefined) return [];
-  const url = parseUrl(text.data);
-  if (!url) return [{ path, message: `found ${describeValue(text.data)}; allowed: an https URL` }];
-  const problem = urlProblem(url);
-  return [
-    ...(problem ? [{ path, message: problem }] : []),
-    ...findOwnedInQuery(url.search.slice(1), owned).map((name) => ({
-      path,
-      message: `contains the parameter ${describeValue(name)}, which the service sets itself`,
-    })),
-  ];
-}
-
-function getParams(field: ParamField, oauth: { [field: string]: unknown }): Record<string, string> {
-  return oauthSchema.shape[field].safeParse(oauth[field]).data ?? {};
-}
-
-function findParamProblems(field: ParamField, oauth: { [field: string]: unknown }, owned: OwnedNames): Problem[] {
-  return Object.keys(getParams(field, oauth))
-    .filter((name) => isReadAs(name, owned))
-    .map((name) => ({
-      path: `oauth.${field}.${name}`,
-      message: 'the service sets this parameter itself; leave it out',
-    }));
+function getCredentialHeaderProblem(header: string): string | undefined {
+  if (isDescribingHeader(header)) return 'the service sets this header itself; name another one';
+  return getHeaderNameProblem(header);
 }
 
 type Raw = { [field: string]: unknown };
@@ -452,19 +369,21 @@ function checkVariables(variables: ServerWide['variables'] = {}, problems: Probl
 function findBaseUrlProblems(
   base: string,
   variables: ServerWide['variables'],
-  { urlProblem }: Pick<ToolContext, 'urlProblem'>,
+  context: Pick<ToolContext, 'urlProblem' | 'personal'>,
 ): string[] {
-  return [...findBracesInUrl(base, new Set()), ...findBaseProblems(interpolateVariables(base, variables), urlProblem)];
+  return [...findBracesInUrl(base, new Set()), ...findBaseProblems(interpolateVariables(base, variables), context)];
 }
 
-function findBaseProblems(url: string, urlProblem: UrlRule): string[] {
+function findBaseProblems(url: string, context: Pick<ToolContext, 'urlProblem' | 'personal'>): string[] {
+  const personalProblem = findPersonalHostProblem(url, context.personal ?? noPersonalValues);
+  if (personalProblem !== undefined) return [personalProblem];
   if (url.includes('?')) return ['has a query; allowed: https://host/path; put the query into the url of each tool'];
   // Tokens such as `:id` are checked with each tool.
   const path = url.replace(/^[^:]*:\/\/[^/]*/, '');
   const tokens = [...path.matchAll(/:([A-Za-z_]\w*)/g)].map((match) => match[1] as string);
   const { template, problems } = parseUrlTemplate(url, tokens);
   if (!template) return problems;
-  const problem = getHostProblem(url, urlProblem);
+  const problem = getHostProblem(url, context);
   return problem === undefined ? [] : [problem];
 }
 

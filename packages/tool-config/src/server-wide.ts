@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Credentials, isStored, listCredentials, placeholderFields } from './authentication.ts';
+import { isFixedOrigin, parseOriginTemplate } from './http/origin-template.ts';
 import { foldHeaderName } from './http/parameter-names.ts';
 import {
   getPlaceholderNames,
@@ -10,6 +11,7 @@ import {
 } from './http/placeholders.ts';
 import { parseUrl } from './http/read-url.ts';
 import { getConstants, withConstants } from './input-schema.ts';
+import { findPersonalOrigins, getPersonalNames, type PersonalSources } from './personal-values.ts';
 import type { ServerConfig } from './server-config.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
 
@@ -134,21 +136,32 @@ export function createToolResolver(serverWide: ServerWide): (tool: Tool) => Tool
   });
 }
 
-/** Returns the origins that the requests of a configuration are sent to. */
-export function getOrigins(config: ServerWide & { tools: readonly Pick<Tool, 'url'>[] }): string[] {
+/**
+ * Returns the origins that the requests of a configuration are sent to. An origin that depends on a person is returned as
+ * the configuration writes it: `https://{{site}}.atlassian.net`, or `https://*.my.salesforce.com` for declared hosts.
+ */
+export function getOrigins(config: ServerWide & PersonalSources & { tools: readonly Pick<Tool, 'url'>[] }): string[] {
   const resolveUrl = createUrlResolver(config);
   const urls = config.tools.map((tool) => resolveUrl(tool.url));
   if (config.base_url !== undefined) urls.unshift(interpolateVariables(config.base_url, config.variables));
-  const bases = new Set(urls.map((url) => /^[^:]+:\/\/[^/?#]+/.exec(url)?.[0] ?? url));
-  return [...new Set([...bases].flatMap((base) => parseUrl(base)?.origin ?? []))];
+  const bases = new Set(urls.map((url) => /^[^:/]+:\/\/[^/?#]+/.exec(url)?.[0] ?? url));
+  return [...new Set([...bases].flatMap((base) => findPersonalOrigins(base, config) ?? parseUrl(base)?.origin ?? []))];
+}
+
+/** Returns the names of the values of people that are part of a host, and so must be host labels or origins. */
+export function getHostNames(config: Pick<ServerConfig, 'oauth' | 'tools' | keyof ServerWide>): ReadonlySet<string> {
+  const { base_url: base = '', oauth, tools } = config;
+  const resolveUrl = createUrlResolver(config);
+  const urls = [base, oauth?.authorization_url, oauth?.token_url, oauth?.refresh_url, ...tools.map(({ url }) => url)];
+  return new Set(urls.flatMap((url) => parseOriginTemplate(resolveUrl(url ?? ''))?.name ?? []));
 }
 
 /**
- * Returns the origins that each secret of a configuration may be sent to. These are the origins of the tools, followed
- * by the token endpoint's origin for secrets that authenticate a token request.
+ * Returns the origins that each secret of a configuration may be sent to. These are the fixed origins of the tools,
+ * followed by the token endpoint's origin for secrets that authenticate a token request.
  */
 export function createSecretOriginResolver(config: SecretDestinations): (name: string) => string[] {
-  const toolOrigins = getOrigins(config);
+  const toolOrigins = getOrigins(config).filter(isFixedOrigin);
   const { variables } = config;
   const originsBySecret = new Map<string, string[]>();
   for (const { credential, storedNamePrefix } of listCredentials(config)) {
@@ -169,8 +182,8 @@ export type SecretDestinations = Parameters<typeof getOrigins>[0] & Credentials;
 export type SecretUse = { path: string; names: string[] };
 
 /** Returns the server-wide fields that refer to secrets. */
-export function getServerSecretUses(config: ServerWide & Credentials): SecretUse[] {
-  const { base_url, headers, variables } = config;
+export function getServerSecretUses(config: ServerWide & Credentials & PersonalSources): SecretUse[] {
+  const { base_url, headers } = config;
   const fieldTexts: [path: string, text: string][] = [
     ...listCredentials(config).flatMap(({ credential, path }) =>
       placeholderFields.map((field): [string, string] => [`${path}.${field}`, credential[field] ?? '']),
@@ -178,7 +191,7 @@ export function getServerSecretUses(config: ServerWide & Credentials): SecretUse
     ['base_url', base_url ?? ''],
     ...listEntries('headers', headers),
   ];
-  return findSecretUses(fieldTexts, variables);
+  return findSecretUses(fieldTexts, config);
 }
 
 /** Returns true if any interpolated field of a configuration refers to a secret. Stops at the first one. */
@@ -202,7 +215,7 @@ export function getInterpolatedValues({ url, headers, body_template, input_schem
 }
 
 /** Returns the fields of a tool that refer to secrets. Paths are relative to the tool. */
-export function getToolSecretUses(tool: Tool, { variables }: ServerWide): SecretUse[] {
+export function getToolSecretUses(tool: Tool, config: ServerWide & PersonalSources): SecretUse[] {
   const values: [path: string, value: unknown][] = [
     ['url', tool.url],
     ...listEntries('headers', tool.headers),
@@ -212,7 +225,7 @@ export function getToolSecretUses(tool: Tool, { variables }: ServerWide): Secret
       value,
     ]),
   ];
-  return findSecretUses(values, variables);
+  return findSecretUses(values, config);
 }
 
 function listEntries(path: string, values: Record<string, string> = {}): [string, string][] {
@@ -221,10 +234,14 @@ function listEntries(path: string, values: Record<string, string> = {}): [string
 
 function findSecretUses(
   values: readonly [path: string, value: unknown][],
-  variables: ServerWide['variables'] = {},
+  config: ServerWide & PersonalSources,
 ): SecretUse[] {
+  const { variables = {} } = config;
+  const personalNames = getPersonalNames(config);
   return values.flatMap(([path, value]) => {
-    const names = getPlaceholderNames(value).filter((name) => !Object.hasOwn(variables, name));
+    const names = getPlaceholderNames(value).filter(
+      (name) => !Object.hasOwn(variables, name) && !personalNames.has(name),
+    );
     return names.length > 0 ? [{ path, names }] : [];
   });
 }

@@ -30,6 +30,13 @@ import {
   maxArguments,
 } from './input-schema.ts';
 import {
+  findPersonalHostProblem,
+  findSecretsForPersonalHost,
+  noPersonalValues,
+  type PersonalValues,
+  toProbeUrls,
+} from './personal-host-rules.ts';
+import {
   findArgumentProblems,
   findBodyProblems,
   findContentTypeProblem,
@@ -61,6 +68,8 @@ export type ToolContext = Credentials & {
   serverWide: ServerWide;
   /** Headers of the server, interpolated once for all its tools. */
   sharedHeaders: SharedHeaders;
+  /** Values of people; none if absent. */
+  personal?: PersonalValues | undefined;
 };
 
 /**
@@ -99,6 +108,20 @@ export function checkTool(raw: RawTool, { credentials, ...serverContext }: ToolC
     sharedHeaders,
     serverWide.variables,
   );
+  if (template?.hostName !== undefined)
+    problems.addAll(
+      findSecretsForPersonalHost(
+        {
+          url: toAbsoluteUrl(String(raw.url), serverWide),
+          headers: sentHeaders,
+          body_template: raw.body_template,
+          constants: schema.success ? getConstants(schema.data) : [],
+          authentication,
+        },
+        serverContext.personal,
+        serverWide.variables,
+      ),
+    );
   const tool = getBodyFields(raw, sentHeaders);
   problems.addAll(findBodyProblems(tool, declared, template?.names ?? [], problems.suggestionBudget));
   if (hasSoundSchema)
@@ -163,8 +186,9 @@ function createRequiredMapper(schema: unknown): (argument: Argument) => Argument
 function checkUrl(
   raw: unknown,
   names: readonly string[],
-  { authentication, urlProblem, serverWide }: ToolContext,
+  context: ToolContext,
 ): { template?: UrlTemplate; problems: string[] } {
+  const { authentication, serverWide, personal = noPersonalValues } = context;
   if (typeof raw !== 'string' || raw === '' || raw.length > maxUrlLength) return { problems: [] };
   const lengthProblem = checkConfigLength(getInterpolatedLength(raw, serverWide.variables), maxUrlLength);
   if (lengthProblem !== undefined) return { problems: [lengthProblem] };
@@ -180,8 +204,10 @@ function checkUrl(
   const url = toAbsoluteUrl(raw, serverWide);
   const totalLengthProblem = checkConfigLength(url.length, maxUrlLength);
   if (totalLengthProblem !== undefined) return { problems: [totalLengthProblem] };
+  const personalProblem = isRelativeUrl ? undefined : findPersonalHostProblem(url, personal);
+  if (personalProblem !== undefined) return { problems: [personalProblem] };
   const { template, problems } = parseUrlTemplate(url, names);
-  const hostError = isRelativeUrl ? undefined : getHostProblem(url, urlProblem);
+  const hostError = isRelativeUrl ? undefined : getHostProblem(url, context);
   if (hostError) problems.push(hostError);
   problems.push(...braceProblems);
   if (!template) return { problems };
@@ -207,8 +233,19 @@ function checkPaths(raw: RawTool, problems: ProblemList): void {
   }
 }
 
-/** Checks the destination of a URL, except its tokens. */
-export function getHostProblem(url: string, urlProblem: UrlRule): string | undefined {
+/** Checks the destinations of a URL, except its tokens. */
+export function getHostProblem(
+  url: string,
+  { urlProblem, personal = noPersonalValues }: Pick<ToolContext, 'urlProblem' | 'personal'>,
+): string | undefined {
+  for (const probe of toProbeUrls(url, personal)) {
+    const problem = getProbeProblem(probe, urlProblem);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+function getProbeProblem(url: string, urlProblem: UrlRule): string | undefined {
   const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*(?:\/[^?#]*)?/.exec(url)?.[0];
   const target = (base === undefined ? undefined : parseUrl(base)) ?? parseUrl(url);
   return target && urlProblem(target);

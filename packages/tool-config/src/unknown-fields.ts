@@ -5,7 +5,7 @@ import { fieldSchema, isJsonSchemaForm } from './input-schema.ts';
 import { type ServerConfig, serverConfigSchema } from './server-config.ts';
 
 /** Fields whose keys are chosen by the tenant. These keys are omitted from messages. */
-const recordNames = new Set(['credentials', 'variables', 'views', 'headers', 'extra_params', 'token_params']);
+const recordNames = new Set(['credentials', 'variables', 'views', 'headers', 'extra_params', 'token_params', 'values']);
 
 /** In both forms of an input schema, an argument has JSON Schema keywords and keywords of this service. */
 const argumentSchema = fieldSchema.omit({ type: true, items: true, properties: true }).loose();

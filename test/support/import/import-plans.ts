@@ -28,7 +28,11 @@ export function planDocument(
 /** Returns the configuration of a plan, and asserts that it passes the configuration check. */
 export function getValidConfig(plan: ImportPlan): NonNullable<ImportPlan['config']> {
   const config = plan.config ?? assert.fail(`unanswered: ${JSON.stringify(plan.questions)}`);
-  const { problems } = checkServerConfig(config, { managementSlug: 'manage', urlProblem: () => undefined });
+  const { problems } = checkServerConfig(config, {
+    managementSlug: 'manage',
+    urlProblem: () => undefined,
+    acceptsFormPost: true,
+  });
   assert.deepEqual(problems, []);
   return config;
 }

@@ -73,6 +73,7 @@ export function buildGrant(more: Partial<Grant> = {}): Grant {
     client_name: 'Agent',
     user_id: null,
     person: null,
+    person_id: null,
     scope: 'read',
     agreement: 'agreed',
     sealed_tokens: 'sealed',

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { AppError } from '@toolhost/errors/errors';
 import { parseJson } from '@toolhost/json/json';
 import { secretNamePattern } from '@toolhost/tool-config/http/placeholders';
+import { getTokenOrigins } from '@toolhost/tool-config/oauth';
 import { configSecrets, normalizeConfig, serverConfigSchema } from '@toolhost/tool-config/server-config';
 import type { SecretReference } from '@toolhost/tool-config/server-file';
 import { createSecretOriginResolver } from '@toolhost/tool-config/server-wide';
@@ -85,8 +86,8 @@ function createHostLookup(config: ConfigFields): (name: string) => string[] {
   const { oauth } = parsed.data;
   const getOrigins = createSecretOriginResolver(parsed.data);
   return (name) => {
-    const origins = name === configSecrets.clientSecret && oauth ? [oauth.token_url] : getOrigins(name);
-    return [...new Set(origins.map((origin) => new URL(origin).host))];
+    const origins = name === configSecrets.clientSecret && oauth ? getTokenOrigins(oauth) : getOrigins(name);
+    return [...new Set(origins.map((origin) => origin.replace(/^https?:\/\//, '')))];
   };
 }
 

@@ -18,6 +18,7 @@ function toRuleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseU
     managementSlug,
     egressAllow: formatEgressAllow(egressAllow),
     ownBase: new URL(baseUrl).host + getBasePath(baseUrl),
+    acceptsFormPost: baseUrl.startsWith('https:'),
   };
 }
 

@@ -14,6 +14,7 @@ import {
   getFileId,
   getMcpAddress,
   isCrossOriginPath,
+  isFormReturn,
   removeTrailingSlash,
   routes,
   toOwnHostTarget,
@@ -95,7 +96,7 @@ export function createFront(options: FrontOptions): (request: IncomingMessage, r
       alternativeBaseUrl:
         serverHost || headers.host === baseHost ? undefined : rules.getAlternativeBaseUrl(headers.host),
       homeUrl,
-      headers: getEdgeHeaders(request, requestId, rules.headers),
+      headers: getEdgeHeaders(request, path, requestId, rules.headers),
     };
     if (method === 'OPTIONS' && isPreflight(request)) respondToPreflight(incoming);
     else if (address !== undefined) handleRejection(incoming, options.serveMcp(incoming, address), options);
@@ -313,7 +314,8 @@ function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isS
       'the path is not normalized; send it without //, dot segments, backslashes, and encoded slashes or dots',
     );
   const { origin } = request.headers;
-  if (origin !== undefined && !rules.origins.has(origin) && !isCrossOriginPath(path))
+  const isForeign = origin !== undefined && !rules.origins.has(origin);
+  if (isForeign && !isCrossOriginPath(path) && !isFormReturn(request.method, path))
     throw new AppError(
       'forbidden',
       'web pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS',
@@ -380,12 +382,13 @@ const exposedHeaders = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, 
 
 /** Returns the edge headers of a response, including CORS for web pages that `checkEdge` has accepted. */
 function getEdgeHeaders(
-  { headers: { origin } }: IncomingMessage,
+  { headers: { origin }, method }: IncomingMessage,
+  path: string,
   requestId: string,
   fixedHeaders: readonly string[],
 ): string[] {
   const headers = ['X-Request-Id', requestId, ...fixedHeaders];
-  if (origin !== undefined) {
+  if (origin !== undefined && !isFormReturn(method, path)) {
     headers.push('Access-Control-Allow-Origin', origin, 'Vary', 'Origin');
     headers.push('Access-Control-Expose-Headers', exposedHeaders);
   }

@@ -29,6 +29,8 @@ dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
 .brand { display: flex; align-items: center; gap: .6rem; font-weight: 680; font-size: 1.125rem; margin: 0 0 2.5rem; }
 .columns { display: grid; gap: 1.5rem 2.5rem; grid-template-columns: repeat(6, 1fr); } main:has(.columns) { max-width: 68rem; }
 .columns > * { grid-column: span 2; } .columns > :nth-child(-n + 2) { grid-column: span 3; } .columns h1 { font-size: 2.25rem; line-height: 1.15; } .columns h2 { margin-top: 0; }
+fieldset { border: 1px solid var(--line); border-radius: .6rem; padding: .25rem 1rem; margin: 1.5rem 0; } legend { color: var(--soft); padding: 0 .4rem; }
+fieldset label { display: flex; gap: .75rem; align-items: baseline; padding: .7rem 0; border-bottom: 1px solid var(--line); font-weight: 600; } fieldset label:last-child { border: 0; }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.75rem; }
 button, .button { font: inherit; font-weight: 600; text-align: center; padding: .65rem 1.5rem; min-height: 2.75rem; border-radius: .5rem; border: 1px solid var(--line); background: transparent; color: var(--ink); cursor: pointer; text-decoration: none; }
 button:hover, .button:hover { border-color: currentColor; } .primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }

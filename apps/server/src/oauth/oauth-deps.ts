@@ -6,16 +6,35 @@ import type { Db } from '../store/db.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { OAuthClient } from './clients.ts';
 import type { PassthroughTokens } from './passthrough.ts';
+import type { People, ServerLogin, StoredIdentity } from './people.ts';
+import type { PersonValuesStore } from './person-values.ts';
 import type { UnsavedTokens } from './provider-tokens.ts';
 import type { RefreshRefusals } from './refresh-refusals.ts';
 
-/** Tokens from a provider's token endpoint. `expiresAt` is in epoch ms, and undefined if the provider omits it. */
+/**
+ * Tokens from a provider's token endpoint. `expiresAt` is in epoch ms, and undefined if the provider omits it. At a
+ * server without a provider, the access token is empty.
+ */
 export type ProviderTokens = {
   accessToken: string;
   refreshToken: string | undefined;
   expiresAt: number | undefined;
   scope: string | undefined;
+  /** Person who logged in. Undefined if no one names the person. */
+  identity?: StoredIdentity | undefined;
+  /**
+   * Values that belong to this login, by name: `oauth.values`, and fields of an unidentified person. Those of an
+   * identified person are stored for the person instead.
+   */
+  values?: Readonly<Record<string, string>> | undefined;
+  /** Callback parameters that each refresh repeats (`oauth.callback_values`). */
+  callbackValues?: Readonly<Record<string, string>> | undefined;
+  /** Origin of the token endpoint, if the login determined it. */
+  tokenOrigin?: string | undefined;
 };
+
+/** An account of the person at the provider, with the values that it stands for. The provider chose its texts. */
+export type AccountChoice = { name: string; detail: string; values: Readonly<Record<string, string>> };
 
 /**
  * Result of a finished login: the provider's tokens for a hosted server, or a user for the management server. `person`
@@ -26,35 +45,48 @@ export type LoginResult = {
   person: string | undefined;
   userId: string | undefined;
   workspaceId: string;
+  /** Accounts that the person chooses from. Undefined if there is nothing to choose. */
+  choices?: readonly AccountChoice[];
 };
+
+/** Values that a person entered (`login.fields`), by name. */
+export type FieldValues = Readonly<Record<string, string>>;
 
 /** The provider of a login. */
 export type Provider = {
   /** Host of the provider, as shown on the consent page. */
   host: string;
-  /** Hosts that will receive the provider's token, as shown on the consent page. */
-  audience: readonly string[];
+  /** True if the provider returns with a form that it sends from its own site, which needs cookies for such requests. */
+  returnsForm: boolean;
+  /** Callback parameter with the code. */
+  codeParameter: string;
   /** Returns the provider's error code, or undefined if it must not be shown (`getDisplayedCode` in `provider.ts`). */
   getDisplayedCode(error: string): string | undefined;
   /** Returns the provider's own message about an error, without credentials. */
   getDisplayedMessage(description: string | null): string | undefined;
-  /** Builds the provider's authorization URL. `scope` is the one shown to the person. */
-  buildAuthorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
+  /** Builds the provider's authorization URL. `scope` is the one shown to the person. @throws OAuthError server_error */
+  buildAuthorizationUrl(request: { state: string; verifier: string; scope: string; fields: FieldValues }): Promise<URL>;
   /** Exchanges a code for tokens. @throws OAuthError server_error, temporarily_unavailable */
   exchange(callbackResponse: {
     code: string;
     parameters: URLSearchParams;
     state: string;
     verifier: string;
+    fields: FieldValues;
   }): Promise<LoginResult>;
-  /** Refreshes tokens. @throws OAuthError invalid_grant if the provider refuses */
-  refresh(refreshToken: string): Promise<ProviderTokens>;
+  /**
+   * Refreshes tokens. The result contains the values of the login. @throws OAuthError invalid_grant if the provider
+   * refuses, or if a value is no longer allowed
+   */
+  refresh(tokens: ProviderTokens): Promise<ProviderTokens>;
 };
 
+/** Tool, as described to people before they agree to a login. */
+export type LoginTool = { name: string; isReadOnly: boolean };
 /** Description of a view that people see before they agree to a login for it. */
-export type LoginView = { name: string; title: string; tools: readonly { name: string; isReadOnly: boolean }[] };
+export type LoginView = { name: string; title: string; tools: readonly LoginTool[] };
 
-/** A server that agents log in to: every hosted server with `oauth`, and the management server. */
+/** A server that agents log in to: every hosted server with `oauth` or `login`, and the management server. */
 export type LoginServer = {
   id: string;
   workspaceId: string;
@@ -82,8 +114,18 @@ export type LoginServer = {
   /** Names of its views. A login may be limited to one of them. */
   views: readonly string[];
   findView: (name: string) => LoginView | undefined;
-  provider: Provider;
+  /** Returns the tools of the whole server. */
+  listTools: () => readonly LoginTool[];
+  /** Hosts that the tools call. They receive the provider's token, or the values of the person. */
+  audience: readonly string[];
+  /** Undefined for a server with `login` and without `oauth`. */
+  provider: Provider | undefined;
+  /** Rules for people, and the values that they bring. */
+  login: ServerLogin | undefined;
 };
+
+/** A server with `login`. */
+export type PeopleLoginServer = LoginServer & { login: ServerLogin };
 
 /** Dependencies of the OAuth proxy. */
 export type OAuthDeps = {
@@ -118,6 +160,8 @@ export type OAuthDeps = {
   log: (message: string, fields: { [key: string]: unknown }) => void;
   /** Called with the grant id of each valid access token that is presented. */
   onTokenUse: (grantId: string) => void;
+  people: People;
+  personValues: PersonValuesStore;
   /** Counts events for the metrics. */
   onEvent: (event: LoginEvent) => void;
 };
@@ -166,6 +210,8 @@ export const durations = {
   login: 10 * 60_000,
   code: 60_000,
   access: 60 * 60_000,
+  /** Maximum duration of a login whose identity provider issued no refresh token, so that it cannot be asked again. */
+  uncheckedLogin: 12 * 60 * 60_000,
   refresh: 30 * 24 * 60 * 60_000,
   /** Time for which the previous refresh token is still accepted, for clients whose response got lost. */
   refreshGrace: 30_000,

@@ -1,26 +1,30 @@
-import { createHash } from 'node:crypto';
 import { containsOwnCredential, containsPlainCredential } from '@toolhost/credentials/own-credentials';
 import { redact } from '@toolhost/credentials/redactor';
 import { getValueAt, parseDotPath } from '@toolhost/errors/dot-path';
-import { OAuthError, OutboundError } from '@toolhost/errors/errors';
+import { OAuthError } from '@toolhost/errors/errors';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
-import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
 import { maxHeaderLength, parseFormFields } from '@toolhost/tool-config/http/values';
 import type { OAuth, TokenFieldNames } from '@toolhost/tool-config/oauth';
 import { toSingleLine } from '../http/page.ts';
 import type { Grant } from '../store/logins/grants.ts';
 import { contexts, createKeyring, type Keyring } from '../store/sealing/sealing.ts';
-import { durations, type Provider, type ProviderTokens } from './oauth-deps.ts';
-import { callTokenEndpoint } from './token-endpoint.ts';
+import { collectValues, getCallbackValues, refreshValues } from './login-values.ts';
+import type { Provider, ProviderTokens } from './oauth-deps.ts';
+import {
+  buildAuthorizationUrl,
+  getLoginEndpoint,
+  getRefreshUrl,
+  getWrittenHost,
+  readUserinfo,
+  sendTokenRequest,
+} from './provider-requests.ts';
 
 export type ProviderOptions = {
   oauth: OAuth;
   clientSecret: string;
   workspaceId: string;
   redirectUri: string;
-  /** Hosts that the provider's token will be sent to. */
-  audience: readonly string[];
   userAgent: string;
   http: HttpClient;
   now: () => number;
@@ -29,8 +33,8 @@ export type ProviderOptions = {
 /** Creates the OAuth provider of a hosted server (docs/specification.md, 2.3 and 4.4). */
 export function createHostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
-  const sendRequest = async (form: Record<string, string>): Promise<ParsedTokens> => {
-    const response = await requestTokens(options, new URLSearchParams({ ...oauth.token_params, ...form }));
+  const sendRequest = async (url: string, form: Record<string, string>): Promise<ParsedTokens> => {
+    const response = await sendTokenRequest(options, url, new URLSearchParams({ ...oauth.token_params, ...form }));
     const secrets = [options.clientSecret, form.code, form.code_verifier, form.refresh_token];
     return parseTokens(response, {
       oauth,
@@ -40,78 +44,47 @@ export function createHostedProvider(options: ProviderOptions): Provider {
     });
   };
   return {
-    host: new URL(oauth.authorization_url).host,
-    audience: options.audience,
+    host: getWrittenHost(oauth.authorization_url),
+    returnsForm: oauth.response_mode === 'form_post',
+    codeParameter: oauth.code_parameter ?? 'code',
     getDisplayedCode: (error) => getDisplayedCode(error, [options.clientSecret]),
     getDisplayedMessage: (description) => getDisplayedMessage(description, [options.clientSecret]),
     async buildAuthorizationUrl(request) {
       return buildAuthorizationUrl(oauth, options.redirectUri, request);
     },
-    async exchange({ code, verifier }) {
-      const { tokens, person } = await sendRequest({
+    async exchange({ code, parameters, verifier, fields }) {
+      const { url, tokenOrigin } = getLoginEndpoint(oauth, parameters, fields);
+      const callbackValues = getCallbackValues(oauth, parameters);
+      const { tokens, body, person } = await sendRequest(url, {
+        ...callbackValues,
         grant_type: 'authorization_code',
         code,
-        redirect_uri: options.redirectUri,
+        redirect_uri: oauth.redirect_name ?? options.redirectUri,
         ...(oauth.pkce !== false && { code_verifier: verifier }),
       });
-      return { tokens, person, userId: undefined, workspaceId: options.workspaceId };
+      const { userinfo_url: userinfoUrl } = oauth;
+      const userinfo = userinfoUrl && (await readUserinfo(options, userinfoUrl, tokens.accessToken));
+      const { values, choices } = collectValues(oauth, { callback: parameters, token: body, userinfo });
+      return {
+        tokens: {
+          ...tokens,
+          ...(oauth.values && { values }),
+          ...(oauth.callback_values && { callbackValues }),
+          ...(tokenOrigin !== undefined && { tokenOrigin }),
+        },
+        person,
+        userId: undefined,
+        workspaceId: options.workspaceId,
+        ...(choices && { choices }),
+      };
     },
-    refresh: async (refreshToken) =>
-      (await sendRequest({ grant_type: 'refresh_token', refresh_token: refreshToken })).tokens,
+    async refresh(previous) {
+      const { refreshToken = '', callbackValues } = previous;
+      const form = { ...callbackValues, grant_type: 'refresh_token', refresh_token: refreshToken };
+      const { tokens, body } = await sendRequest(getRefreshUrl(oauth, previous), form);
+      return { ...tokens, ...(oauth.values && { values: refreshValues(oauth, previous, body) }) };
+    },
   };
-}
-
-function buildAuthorizationUrl(
-  oauth: OAuth,
-  redirectUri: string,
-  { state, verifier, scope }: { state: string; verifier: string; scope: string },
-): URL {
-  const url = new URL(oauth.authorization_url);
-  const pkce = { code_challenge: toChallenge(verifier), code_challenge_method: 'S256' };
-  const ownParameters = {
-    response_type: 'code',
-    client_id: oauth.client_id,
-    redirect_uri: redirectUri,
-    ...(scope !== '' && { scope }),
-    state,
-    ...(oauth.pkce !== false && pkce),
-  };
-  url.search = addQueryParameters(url.search.slice(1), Object.entries({ ...oauth.extra_params, ...ownParameters }));
-  return url;
-}
-
-/** Sends a token request. @throws OAuthError if there is no response */
-async function requestTokens({ oauth, clientSecret, workspaceId, ...deps }: ProviderOptions, form: URLSearchParams) {
-  const client = { clientId: oauth.client_id, clientSecret, clientAuth: oauth.client_auth ?? 'body' };
-  const isRefresh = form.has('refresh_token');
-  try {
-    return await callTokenEndpoint(
-      {
-        workspaceId,
-        tokenUrl: (isRefresh ? oauth.refresh_url : undefined) ?? oauth.token_url,
-        client,
-        form,
-        encoding: oauth.token_request,
-        fieldNames: oauth.token_fields,
-        timeoutMs: durations.providerTimeout,
-      },
-      deps,
-    );
-  } catch (error) {
-    if (!(error instanceof OutboundError)) throw error;
-    // A refresh token in the format of our own can never be sent, so the login is over and must not be retried.
-    const isEnded = containsPlainCredential(form.get('refresh_token') ?? '');
-    if (error.reason === 'own_credential')
-      throw new OAuthError(
-        isEnded ? 'invalid_grant' : 'server_error',
-        `the provider's token endpoint was not called: ${error.message}`,
-      );
-    throw new OAuthError(
-      'temporarily_unavailable',
-      "the provider's token endpoint could not be reached",
-      error.message,
-    );
-  }
 }
 
 /**
@@ -145,7 +118,11 @@ function parseTokens(response: UpstreamResponse, { oauth, secrets, isRefresh, no
     scope: getTextField(fields, 'scope'),
   };
   const knownSecrets = [...secrets, accessToken, ...(tokens.refreshToken === undefined ? [] : [tokens.refreshToken])];
-  return { tokens, person: isRefresh ? undefined : getPersonName(fields.id_token ?? body.id_token, knownSecrets) };
+  return {
+    tokens,
+    body,
+    person: isRefresh ? undefined : getPersonName(fields.id_token ?? body.id_token, knownSecrets),
+  };
 }
 
 const maxIdTokenLength = 64 * 1024;
@@ -183,7 +160,7 @@ export function toDisplayedPerson(names: readonly unknown[], secrets: readonly s
 type Fields = { [name: string]: unknown };
 type RequestContext = { oauth: OAuth; secrets: readonly string[]; isRefresh: boolean };
 type ParseContext = RequestContext & { now: number };
-type ParsedTokens = { tokens: ProviderTokens; person: string | undefined };
+type ParsedTokens = { tokens: ProviderTokens; body: Fields; person: string | undefined };
 
 /**
  * Returns the fields next to the token at a path of a response: those of the object at the path, or of the object that
@@ -406,11 +383,6 @@ function containsAny(text: string, secrets: readonly string[]): boolean {
   return secrets.some((secret) => secret !== '' && text.includes(secret)) || redact(text, secrets) !== text;
 }
 
-/** Returns the PKCE challenge of a verifier (RFC 7636, 4.2, S256). */
-export function toChallenge(verifier: string): string {
-  return createHash('sha256').update(verifier).digest('base64url');
-}
-
 /**
  * Wraps the key of a grant so that only the bearer of `secret` can unwrap it. A stolen database therefore reveals no
  * provider token, even together with the master key.
@@ -424,8 +396,11 @@ export function unwrapKey(wrapped: string, secret: string, grantId: string): Buf
 }
 
 /** Counts the characters of a provider's tokens, which limit the number of tokens in memory. */
-export function countCharacters({ accessToken, refreshToken = '', scope = '' }: ProviderTokens): number {
-  return accessToken.length + refreshToken.length + scope.length;
+export function countCharacters({ accessToken, refreshToken = '', scope = '', ...rest }: ProviderTokens): number {
+  const { identity, values, callbackValues } = rest;
+  const additional =
+    identity || values || callbackValues ? JSON.stringify([identity, values, callbackValues]).length : 0;
+  return accessToken.length + refreshToken.length + scope.length + additional;
 }
 
 type GrantIds = { id: string; workspace_id: string };

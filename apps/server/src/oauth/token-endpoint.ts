@@ -48,6 +48,27 @@ export async function callTokenEndpoint(
   });
 }
 
+type UserinfoRequest = { workspaceId: string; url: string; authorization: string; timeoutMs: number };
+
+/** Reads a userinfo endpoint, with the limits of a token endpoint. @throws OutboundError */
+export async function callUserinfo(
+  { workspaceId, url: text, authorization, timeoutMs }: UserinfoRequest,
+  { http, userAgent }: { http: HttpClient; userAgent: string },
+): Promise<UpstreamResponse> {
+  const url = new URL(text);
+  return http.send({
+    workspaceId,
+    origin: url.origin,
+    credentialHash: undefined,
+    path: url.pathname + url.search,
+    method: 'GET',
+    headers: [...['Accept', 'application/json', 'Authorization', authorization], ...['User-Agent', userAgent]],
+    body: undefined,
+    timeoutMs,
+    limitBytes: maxResponseBytes,
+  });
+}
+
 /**
  * Authenticates a client at a token endpoint (RFC 6749, 2.3), with the returned headers or with fields that are added
  * to the form.

@@ -5,6 +5,7 @@ import { maxParsedOnLoop } from '@toolhost/json/body-limits';
 import { isLargerThan, parseJson, parseStoredJson } from '@toolhost/json/json';
 import { containsLargeValue, toJsonWithLargeValues } from '@toolhost/json/large-value';
 import { hasMorePlaceholders } from '@toolhost/tool-config/http/placeholders';
+import { findStoredNameProblems } from '@toolhost/tool-config/personal-values';
 import { type ConfigRules, checkServerConfig, type ServerConfig } from '@toolhost/tool-config/server-config';
 import {
   type Access,
@@ -68,6 +69,8 @@ function isLarge(raw: unknown): boolean {
 /** Checks a configuration on this thread. `secrets` contains the names of the secrets that have a value. */
 function checkDirectly(raw: unknown, rules: ConfigRules, secrets: readonly string[]): CheckedConfig {
   const { config, problems } = checkServerConfig(raw, rules);
+  const nameProblems = config ? findStoredNameProblems(config, new Set(secrets)) : [];
+  if (nameProblems.length > 0) return { problems: nameProblems, warnings: [] };
   return config ? { config, problems, warnings: findWarnings(config, new Set(secrets)) } : { problems, warnings: [] };
 }
 

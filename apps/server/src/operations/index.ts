@@ -16,9 +16,11 @@ import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import { grantOperations } from './logins.ts';
 import { notificationOperations } from './notifications/notifications.ts';
 import type { Operation } from './operation.ts';
+import { ownValueOperations } from './own-values.ts';
 import { memberAccessOperations } from './people/member-access.ts';
 import { memberOperations } from './people/members.ts';
 import { ownWorkspaceOperations } from './people/own-workspaces.ts';
+import { roleGroupOperations } from './people/role-groups.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { askModel } from './playground/ask-model.ts';
 import { modelOperations } from './playground/models.ts';
@@ -57,11 +59,13 @@ export const operations = {
   ...usageOperations,
   ...apiKeyOperations,
   ...grantOperations,
+  ...ownValueOperations,
   ...notificationOperations,
   ...peopleOperations,
   ...ownWorkspaceOperations,
   ...memberOperations,
   ...memberAccessOperations,
+  ...roleGroupOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
 /** All operations as a list, in the order of the reference pages. */

@@ -32,6 +32,8 @@ export type Actor = {
   kind: 'api_key' | 'user' | 'operator';
   id: string;
   workspaceId: string;
+  /** The person themselves, or the one who created the key. Undefined for the operator. */
+  userId?: string | undefined;
   scopes: readonly KeyScope[];
   /** Slugs of the servers that the actor is limited to, or undefined for the whole workspace. */
   servers: readonly string[] | undefined;
@@ -264,11 +266,11 @@ export function operation<
 /**
  * Settings of the deployment that restrict configurations, as plain data. `egressAllow` has the format of EGRESS_ALLOW.
  */
-export type RuleSource = { managementSlug: string; egressAllow: string; ownBase: string };
+export type RuleSource = { managementSlug: string; egressAllow: string; ownBase: string; acceptsFormPost: boolean };
 
-export function createConfigRules({ managementSlug, egressAllow, ownBase }: RuleSource): ConfigRules {
+export function createConfigRules({ managementSlug, egressAllow, ownBase, acceptsFormPost }: RuleSource): ConfigRules {
   const allow = parseEgressAllow(egressAllow);
-  return { managementSlug, urlProblem: (url) => checkUrl(url, allow, ownBase) };
+  return { managementSlug, acceptsFormPost, urlProblem: (url) => checkUrl(url, allow, ownBase) };
 }
 
 /** Headers for fetching a description, by name. */

@@ -44,10 +44,13 @@ export type Tables = {
     workspace_id: string;
     user_id: string;
     role: string;
+    role_group: string | null;
+    given_role: string | null;
     created_at: number;
     selected_at: number | null;
     mail_events: string | null;
   };
+  role_groups: { workspace_id: string; group_name: string; role: string };
   api_keys: {
     id: string;
     workspace_id: string;
@@ -306,6 +309,7 @@ export type Tables = {
     client_name: string;
     user_id: string | null;
     person: string | null;
+    person_id: string | null;
     scope: string;
     agreement: string;
     sealed_tokens: string;
@@ -319,6 +323,17 @@ export type Tables = {
     revoked_at: number | null;
     missing_scope: string | null;
     challenged_at: number | null;
+  };
+  person_values: {
+    server_id: string;
+    user_id: string;
+    workspace_id: string;
+    agreement: string;
+    sealed_values: string;
+    names: string;
+    refused: string | null;
+    version: number;
+    updated_at: number;
   };
   codes: {
     hash: string;

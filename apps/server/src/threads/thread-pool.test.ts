@@ -99,7 +99,7 @@ describe('thread pool', () => {
 
   it('[find A2] [imp 1] leaves a thread to calls while several workspaces import', async () => {
     const threads = startPool();
-    const rules = { managementSlug: 'manage', egressAllow: '', ownBase: 'own.example' };
+    const rules = { managementSlug: 'manage', egressAllow: '', ownBase: 'own.example', acceptsFormPost: true };
     const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
     const cancels: (() => void)[] = [];
     const importJob = {

@@ -18,6 +18,7 @@ import { quoteShort } from '../tools/input-arguments.ts';
 import { assignToolNames } from '../tools/names.ts';
 import { shorten, toPlainText, toVisibleName } from '../tools/texts.ts';
 import type { ImportedTool, ToolCandidate } from '../tools/tool-candidate.ts';
+import { resolveAccess } from './access.ts';
 import { type CredentialFields, markUnusableSchemes } from './authentication-fields.ts';
 import { checkAnswers, type ImportChoices } from './choices.ts';
 import { chooseCredentials, type ServerCredentials } from './credentials.ts';
@@ -61,6 +62,7 @@ export type ImportedConfig = {
   authentication?: object | object[];
   credentials?: Record<string, object | object[]>;
   oauth?: object;
+  login?: object;
   max_response_tokens: number;
   tools: ImportedTool[];
 };
@@ -119,8 +121,8 @@ function planOwnServer(described: ApiDescription, choices: ImportChoices, urlPro
       ({ chosen, unmatched } = select(all, effectiveChoices));
     }
   }
-  const fields = credentials.toFields(getOperations(chosen));
-  const questions = [...address.questions, ...credentials.questions];
+  const { fields, accessQuestions } = resolveAccess(credentials.toFields(getOperations(chosen)), choices);
+  const questions = [...address.questions, ...credentials.questions, ...accessQuestions];
   const config = questions.some(({ required }) => required)
     ? undefined
     : buildConfig(description, choices, { address, fields, chosen, maxToolNameLength: getMaxToolNameLength(all) });
@@ -191,7 +193,7 @@ function countOutcomes(candidates: readonly ToolCandidate[]): ImportPlan['counts
 
 type ConfigSource = {
   address: ReturnType<typeof resolveServerAddress>;
-  fields: CredentialFields;
+  fields: ReturnType<typeof resolveAccess>['fields'];
   chosen: readonly ToolCandidate[];
   maxToolNameLength: number;
 };
@@ -217,6 +219,7 @@ function buildConfig(
     ...(fields.authentication !== undefined && { authentication: fields.authentication }),
     ...(fields.credentials !== undefined && { credentials: fields.credentials }),
     ...(fields.oauth !== undefined && { oauth: fields.oauth }),
+    ...(fields.login !== undefined && { login: fields.login }),
     max_response_tokens: defaultMaxResponseTokens,
     tools: chosen.flatMap(({ tool }) => (tool ? [tool] : [])),
   };

@@ -1,4 +1,5 @@
 import { recordableFailure, type ToolFailure } from '@toolhost/errors/errors';
+import { parseOriginTemplate } from './origin-template.ts';
 import { decodeFully } from './parameter-names.ts';
 import { getPlaceholderNames, interpolatePlaceholders, splitPlaceholders } from './placeholders.ts';
 import { isHostShortEnough, parseUrl } from './read-url.ts';
@@ -27,6 +28,8 @@ export type QueryPair = { name: string; parts: TemplatePart[] | undefined };
 export type UrlTemplate = {
   origin: string;
   host: string;
+  /** Name of the person's value that `origin` contains; absent for a fixed origin. */
+  hostName?: string;
   segments: TemplatePart[][];
   query: QueryPair[];
   names: string[];
@@ -103,14 +106,21 @@ function canonicalizeQuery(text: string): string {
 
 const urlPattern = /^([A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?$/s;
 
+type ParsedUrl = { template?: UrlTemplate; problems: string[] };
+
 /**
  * Parses the `url` of a tool. `declaredNames` are the argument names of its `input_schema`. Returns a template, or
- * problems as sentences. Does not check if the host may be called.
+ * problems as sentences. Does not check if the host may be called, or if the server has the value in the host.
  */
-export function parseUrlTemplate(
-  url: string,
-  declaredNames: readonly string[],
-): { template?: UrlTemplate; problems: string[] } {
+export function parseUrlTemplate(url: string, declaredNames: readonly string[]): ParsedUrl {
+  const personal = parseOriginTemplate(url);
+  if (!personal) return parseFixedUrl(url, declaredNames);
+  const { template, problems } = parseFixedUrl(personal.probe + url.slice(personal.length), declaredNames);
+  const { origin, host, name: hostName } = personal;
+  return template ? { template: { ...template, origin, host, hostName }, problems } : { problems };
+}
+
+function parseFixedUrl(url: string, declaredNames: readonly string[]): ParsedUrl {
   const problems: string[] = [];
   const match = urlPattern.exec(url);
   const [hostPlaceholder] = getPlaceholderNames(match?.[1] ?? '');

@@ -4,9 +4,11 @@ import {
   credentialHeader,
   credentialQueryKey,
   credentialValue,
+  type SentCredential,
   signatureHeaders,
 } from '../authentication.ts';
 import { isHeaderValue } from '../http/headers.ts';
+import { renderOrigin } from '../http/origin-template.ts';
 import { interpolateDeep, interpolatePlaceholders } from '../http/placeholders.ts';
 import { checkUrlLength, renderUrl } from '../http/url-template.ts';
 import {
@@ -41,8 +43,11 @@ export type CredentialTokens = readonly (string | undefined)[];
 /** Matches a cookie value (RFC 6265, 4.1.1). */
 const cookieValuePattern = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
 
-/** Credentials of a call. `secret` throws if a value is missing. */
-export type CallCredentials = { tokens: CredentialTokens; secret: (name: string) => string };
+/**
+ * Credentials of a call. `secret` also returns the values of the person, and throws if a value is missing. In a preview,
+ * the origin stays as the configuration writes it.
+ */
+export type CallCredentials = { tokens: CredentialTokens; secret: (name: string) => string; isPreview?: boolean };
 
 /**
  * Builds the request of a call (specification 4.3) without sending anything.
@@ -99,11 +104,17 @@ export function buildRequest(
   const search = query.length > 0 ? `?${query.join('&')}` : '';
   return {
     method: template.method,
-    origin: template.url.origin,
+    origin: credentials.isPreview ? template.url.origin : getRequestOrigin(template, credentials.secret),
     path: checkUrlLength(path + search),
     headers,
     body: content?.body,
   };
+}
+
+/** @throws ToolFailure invalid_arguments for a value that cannot be in the origin, and any error of `getValue` */
+function getRequestOrigin({ url, originHosts }: RequestTemplate, getValue: (name: string) => string): string {
+  const { origin, hostName: name } = url;
+  return name === undefined ? origin : renderOrigin(origin, { name, value: getValue(name), hosts: originHosts });
 }
 
 function createHeaderLengthFailure(name: string): ToolFailure {
@@ -179,12 +190,12 @@ function checkCookieValue(value: string): string {
  * @throws ToolFailure invalid_arguments if a credential cannot be sent in its location
  */
 function addCredentials(
-  credentials: readonly Authentication[],
+  credentials: readonly SentCredential[],
   tokens: CredentialTokens,
   { headers, query, cookies }: { headers: string[]; query: string[]; cookies: string[] },
 ): void {
   for (let index = 0; index < credentials.length; index++) {
-    const credential = credentials[index] as Authentication;
+    const credential = credentials[index] as SentCredential;
     const token = tokens[index];
     if (token === undefined || credential.type === 'AwsSigV4') continue;
     const header = credentialHeader(credential);

@@ -1,9 +1,4 @@
-import {
-  type Authentication,
-  type Authentications,
-  credentialQueryNames,
-  toCredentialList,
-} from '../authentication.ts';
+import { type Authentications, credentialQueryNames, type SentCredential, withTokenPrefix } from '../authentication.ts';
 import {
   type BodyKind,
   createConstantMatcher,
@@ -32,6 +27,8 @@ import type { Arguments, WireArgument } from './wire-argument.ts';
 export type RequestTemplate = {
   method: Tool['method'];
   url: UrlTemplate;
+  /** Hosts that a whole origin from a person's login may have; undefined for any other origin. */
+  originHosts: readonly string[] | undefined;
   /** Values of arguments that callers do not provide; undefined if there are none. */
   constants: Arguments | undefined;
   /** True if a constant contains `{{NAME}}`. */
@@ -46,14 +43,22 @@ export type RequestTemplate = {
   interpolatedHeaders: readonly { name: string; value: string }[];
   body: BodyPlan;
   arrayFormat: ArrayFormat;
-  credentials: readonly Authentication[];
+  credentials: readonly SentCredential[];
+};
+
+type CompileOptions = {
+  userAgent: string;
+  /** Hosts of each value that may be a whole origin. */
+  originHosts: ReadonlyMap<string, readonly string[]>;
+  /** Scheme of the login token (`oauth.token_prefix`). */
+  tokenPrefix: string | undefined;
 };
 
 /** Compiles a tool of a valid configuration. */
 export function compileRequest(
   tool: Tool,
   authentication: Authentications | undefined,
-  userAgent: string,
+  { userAgent, originHosts, tokenPrefix }: CompileOptions,
 ): RequestTemplate {
   const declared = getArguments(tool.input_schema);
   const names = declared.map((argument) => argument.name);
@@ -81,6 +86,7 @@ export function compileRequest(
   return {
     method: tool.method,
     url: withAllowedSlashes(url, new Set(declared.filter(({ wire }) => wire.allow_slashes).map(({ name }) => name))),
+    originHosts: originHosts.get(url.hostName ?? ''),
     constants:
       constants.length === 0 ? undefined : Object.fromEntries(constants.map(({ name, value }) => [name, value])),
     hasSecrets: constants.some(({ value }) => getPlaceholderNames(value).length > 0),
@@ -100,7 +106,7 @@ export function compileRequest(
       isAlwaysSent: !hasOptionalBody(tool.method),
     },
     arrayFormat,
-    credentials: toCredentialList(authentication),
+    credentials: withTokenPrefix(authentication, tokenPrefix),
   };
 }
 

@@ -82,7 +82,7 @@ export async function callTool(
     call.host = tool.request.url.host;
     call.sentClock = performance.now();
     let response = await send(call, request, deps);
-    if (response.status === 401) response = await retryWithRenewedToken(call, response, call.args as Arguments, deps);
+    if (response.status === 401) response = await handleRefusal(call, response, deps);
     else caller.login?.onAccepted?.();
     call.upstreamMs = performance.now() - call.sentClock;
     recordResponse(call, response);
@@ -104,6 +104,20 @@ export async function callTool(
     if (recording) await recording;
     call.reservation.release();
   }
+}
+
+/**
+ * Handles a 401 of the upstream: sends the request once more with a renewed token if there is one. If the upstream
+ * refuses that too, it has also refused the values that the person brought.
+ */
+async function handleRefusal(
+  call: Call,
+  refusedResponse: UpstreamResponse,
+  deps: CallToolDeps,
+): Promise<UpstreamResponse> {
+  const response = await retryWithRenewedToken(call, refusedResponse, call.args as Arguments, deps);
+  if (response.status === 401 && call.sentValues) await call.caller.person?.markRefused(call.sentValues);
+  return response;
 }
 
 function createMemoryError(): AppError {

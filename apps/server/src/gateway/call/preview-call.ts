@@ -1,5 +1,6 @@
 import { ToolFailure } from '@toolhost/errors/errors';
 import { percentEncode } from '@toolhost/tool-config/http/values';
+import { getPersonalNames } from '@toolhost/tool-config/personal-values';
 import { buildMaskedSignatureHeaders, buildRequest } from '@toolhost/tool-config/request/build-request';
 import type { UpstreamRequest } from '@toolhost/tool-config/request/upstream-request';
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
@@ -18,7 +19,8 @@ export function previewRequest(tool: HostedTool, args: Arguments, onSecret?: (na
     onSecret?.(name);
     return mask;
   };
-  const request = buildRequest(tool.request, args, { tokens: credentials.map(() => mask), secret: maskSecret });
+  const masked = { tokens: credentials.map(() => mask), secret: maskSecret, isPreview: true };
+  const request = buildRequest(tool.request, args, masked);
   const signatureHeaders = credentials
     .filter(({ type }) => type === 'AwsSigV4')
     .flatMap((credential) => buildMaskedSignatureHeaders(credential, mask));
@@ -56,7 +58,10 @@ export function previewCall(server: HostedServer, tool: HostedTool, args: Argume
 /** Returns the reason why the named secrets and the tool's credentials may not be sent, or undefined if they may. */
 function getSecretRefusal(server: HostedServer, tool: HostedTool, names: ReadonlySet<string>): string | undefined {
   const credentialUse: CredentialUse = { server, tool, sensitive: [], serviceTokens: undefined, signing: undefined };
-  const getSecret = (name: string) => secretFor(server, name, tool.request.url.origin);
+  const personalNames = getPersonalNames(server.config);
+  // A preview belongs to no person, so it does not say whether the caller has entered the value.
+  const getSecret = (name: string) =>
+    personalNames.has(name) ? mask : secretFor(server, name, tool.request.url.origin);
   try {
     for (const name of names) getSecret(name);
     for (const credential of tool.clientCredentials) tokenRequestFor(credentialUse, credential);

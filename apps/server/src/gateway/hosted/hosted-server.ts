@@ -16,6 +16,7 @@ import {
 } from '@toolhost/tool-config/authentication';
 import { searchInstructions } from '@toolhost/tool-config/built-in-tools';
 import { toJsonSchema } from '@toolhost/tool-config/input-schema';
+import { getOriginHosts, getPersonalNames } from '@toolhost/tool-config/personal-values';
 import { compileRequest, type RequestTemplate } from '@toolhost/tool-config/request/request-template';
 import type { ServerConfig } from '@toolhost/tool-config/server-config';
 import { type Access, getAccess } from '@toolhost/tool-config/server-wide';
@@ -64,6 +65,8 @@ export type HostedServer = {
   /** User agent of its upstream requests. */
   userAgent: string;
   secrets: ReadonlyMap<string, DecryptedSecret>;
+  /** Names of the values that each person brings. No secret stands in for them. */
+  personalNames: ReadonlySet<string>;
   /** Token requests for client credentials, created by the first calls. */
   tokenRequests: Map<Authentication, TokenRequest>;
   limits: { server: CallLimits; workspace: CallLimits };
@@ -148,6 +151,7 @@ export function compileServer(
     info: formatServerInfo(definition, config),
     userAgent,
     secrets,
+    personalNames: getPersonalNames(config),
     tokenRequests: new Map(),
     limits,
     captureUntil: definition.captureUntil,
@@ -172,7 +176,7 @@ function getCallerHeaders(authentication: Authentications | undefined, access: A
   const credentials = toCredentialList(authentication);
   const callerCredential = credentials.find((credential) => !isStored(credential)) ?? credentials[0];
   const name = callerCredential && credentialHeader(callerCredential)?.toLowerCase();
-  const acceptsKeys = access === 'api_key' || (access === 'caller_token' && !callerCredential);
+  const acceptsKeys = access === 'api_key' || access === 'login' || (access === 'caller_token' && !callerCredential);
   return [...(name === undefined || name === 'authorization' ? [] : [name]), ...(acceptsKeys ? [apiKeyHeader] : [])];
 }
 
@@ -294,7 +298,9 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const rulesSource = toResponseRulesSource(tool, config.max_response_tokens);
-  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent);
+  const authentication = getToolAuthentication(config, tool);
+  const { token_prefix: tokenPrefix } = config.oauth ?? {};
+  const request = compileRequest(tool, authentication, { userAgent, tokenPrefix, originHosts: getOriginHosts(config) });
   return {
     name: tool.name,
     configError,

@@ -15,7 +15,7 @@ import { type Context, operation } from '../operation.ts';
 import { findNameProblem, maxSecrets, secretNameInput, secretValueInput, storeSecret } from '../servers/secrets.ts';
 import {
   changeServer,
-  checkMasks,
+  checkStoredSecrets,
   createServer,
   createStoredResult,
   getSlugTakenMessage,
@@ -103,7 +103,7 @@ async function findRefusals(
   });
   if (nameProblems.length > 0) return nameProblems;
   try {
-    checkMasks(config, current ? await findSecrets(context.db, current) : []);
+    checkStoredSecrets(config, current ? await findSecrets(context.db, current) : []);
     return [];
   } catch (error) {
     if (!(error instanceof AppError)) throw error;

@@ -24,6 +24,7 @@ import {
 import { checkInitialize, getResult } from '@toolhost/mcp-doctor/session';
 import { asObject, type Fields, toStrings } from '@toolhost/mcp-doctor/web';
 import { statelessRevision } from '@toolhost/mcp-protocol/mcp';
+import { getTokenOrigins } from '@toolhost/tool-config/oauth';
 import { configSecrets, type ServerConfig } from '@toolhost/tool-config/server-config';
 import { getAccess } from '@toolhost/tool-config/server-wide';
 import { createToolList, getEnabledTools } from '@toolhost/tool-config/tool';
@@ -208,9 +209,9 @@ function checkRegistration({ probe: { refusedClients } }: CheckInput): Verdict {
 
 function checkProvider({ config, secrets, callbackUrl, hasLogins }: CheckInput): Verdict {
   const secret = secrets.find(({ name }) => name === configSecrets.clientSecret);
-  const origin = new URL(config.oauth?.token_url ?? callbackUrl).origin;
-  if (config.oauth?.client_auth !== 'none' && !secret?.origins.includes(origin))
-    return problem('No client secret is stored for the host of token_url. Set oauth.client_secret.');
+  const origins = config.oauth ? getTokenOrigins(config.oauth) : [];
+  if (config.oauth?.client_auth !== 'none' && !origins.every((origin) => secret?.origins.includes(origin)))
+    return problem('No client secret is stored for the host of the token endpoint. Set oauth.client_secret.');
   if (hasLogins) return ok('At least one login was completed.');
   return warning(`No one has logged in yet. Register exactly this redirect URI with the provider: ${callbackUrl}`);
 }

@@ -3,6 +3,7 @@ import { AppError } from '@toolhost/errors/errors';
 import { createSuggestionBudget, suggestNearestOrList } from '@toolhost/errors/problems';
 import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import { secretNamePattern } from '@toolhost/tool-config/http/placeholders';
+import { getPersonalNames } from '@toolhost/tool-config/personal-values';
 import type { ServerConfig } from '@toolhost/tool-config/server-config';
 import {
   createSecretOriginResolver,
@@ -62,9 +63,12 @@ export async function storeSecret(
 }
 
 /** Returns why a secret cannot have a name, or undefined if it can. */
-export function findNameProblem({ variables = {} }: ServerConfig, name: string): string | undefined {
-  if (!Object.hasOwn(variables, name)) return undefined;
-  return `${name} is a variable of the server, which already defines {{${name}}}; choose another name`;
+export function findNameProblem(config: ServerConfig, name: string): string | undefined {
+  if (Object.hasOwn(config.variables ?? {}, name))
+    return `${name} is a variable of the server, which already defines {{${name}}}; choose another name`;
+  return getPersonalNames(config).has(name)
+    ? `${name} is not a secret of the server: each person provides {{${name}}} at login, and a stored value never replaces it; choose another name`
+    : undefined;
 }
 
 /**

@@ -6,6 +6,8 @@ import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
 import { sealedFields } from '@toolhost/tool-config/authentication';
 import { getImportIds } from '@toolhost/tool-config/imports';
 import { formatMovedSecret } from '@toolhost/tool-config/moved-secret';
+import { getTokenOrigins } from '@toolhost/tool-config/oauth';
+import { findStoredNameProblems } from '@toolhost/tool-config/personal-values';
 import {
   configSecrets,
   isDescriptionSecret,
@@ -53,7 +55,7 @@ export async function createServer(
 ): Promise<StoredServer> {
   const config = await requireValidConfig(context, raw);
   const { masked, secrets } = splitSecrets(config);
-  checkMasks(config, []);
+  checkStoredSecrets(config, []);
   const createdAt = context.now();
   const server: StoredServer = {
     id: newId(context.random, 'srv'),
@@ -116,7 +118,7 @@ export async function storeConfig(
 ): Promise<StoreResult> {
   requireVersion(current, expectedVersion);
   checkToolQuota(context, config.tools.length, current.config.tools.length);
-  checkMasks(config, await findSecrets(context.db, current));
+  checkStoredSecrets(config, await findSecrets(context.db, current));
   const { masked, secrets } = splitSecrets(config);
   const before = JSON.stringify(current.config);
   await yieldAfterLongText(before);
@@ -174,7 +176,7 @@ export function matchesStoredSecret(secret: SecretWithValue | undefined, server:
 /** Returns the origins that a secret of a configuration may be sent to. */
 function getSecretOrigins({ config }: StoredServer, name: string): string[] {
   if (name !== configSecrets.clientSecret || !config.oauth) return createSecretOriginResolver(config)(name);
-  return [new URL(config.oauth.token_url).origin];
+  return getTokenOrigins(config.oauth);
 }
 
 /** Creates the error for a slug that is not available. It does not reveal if another workspace uses the slug. */
@@ -205,9 +207,15 @@ export function createVersionConflict(version: number | undefined): AppError {
   );
 }
 
-/** Checks that each mask stands for a stored value, which is still sent to the same host. @throws AppError invalid */
-export function checkMasks(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
-  refuseMasks(config, new Set(storedSecrets.map((secret) => secret.name)));
+/**
+ * Checks that each mask stands for a stored value, which is still sent to the same host, and that no stored value has the
+ * name of a value that people bring. @throws AppError invalid
+ */
+export function checkStoredSecrets(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
+  const storedNames = new Set(storedSecrets.map((secret) => secret.name));
+  const nameProblems = findStoredNameProblems(config, storedNames);
+  if (nameProblems.length > 0) throw invalidInputError(nameProblems);
+  refuseMasks(config, storedNames);
   refuseMovedSecret(config, storedSecrets);
 }
 
@@ -230,11 +238,10 @@ function refuseMasks(config: ServerConfig, storedNames: ReadonlySet<string>): vo
  */
 function refuseMovedSecret(config: ServerConfig, storedSecrets: readonly SecretInfo[]): void {
   if (config.oauth?.client_secret !== mask) return;
-  const { origin } = new URL(config.oauth.token_url);
   const secret = storedSecrets.find(({ name }) => name === configSecrets.clientSecret);
-  if (secret?.origins.includes(origin)) return;
+  if (getTokenOrigins(config.oauth).every((origin) => secret?.origins.includes(origin))) return;
   throw invalidInputError([
-    { path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' },
+    { path: 'oauth.client_secret', message: 'the token endpoint moves to another host; send the client secret again' },
   ]);
 }
 
@@ -298,7 +305,7 @@ function getNextSteps(context: Context, server: StoredServer, warnings: readonly
 
 /** Returns a command that connects a client, with an explanation of the variable in it. */
 function formatConnectCommand({ slug: name, config }: StoredServer, url: string): string {
-  if (config.oauth) return getClaudeCodeCommand({ name, url, token: undefined });
+  if (config.oauth || config.login) return getClaudeCodeCommand({ name, url, token: undefined });
   const access = getAccess(config);
   const acceptsAnyToken = isOpen(config, access);
   const variable = credentialVariables[access === 'api_key' || acceptsAnyToken ? 'api_key' : 'caller_token'];
