@@ -112,6 +112,8 @@ const keysByPath: [RegExp, readonly string[]][] = [
   [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^imported$/, ['id', 'document']],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^oauth\.values\.[^.[\]]+$/, ['from', 'hosts', 'pattern']],
+  [/^oauth\.token_url_from$/, ['from', 'hosts', 'path']],
   [/^login$/, Object.keys(loginSchema.shape)],
   [/^login\.allow$/, Object.keys(allowSchema.shape)],
   [/^login\.views\[\d+\]$/, Object.keys(viewRuleSchema.shape)],
