@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { root } from '../files.ts';
+import { getNextUrl } from '../support/browser/browser.ts';
 import { createAmazon } from '../support/providers/amazon.ts';
 import { createApple } from '../support/providers/apple.ts';
 import { createAtlassian } from '../support/providers/atlassian.ts';
@@ -78,6 +79,21 @@ describe('logins at providers that deviate from OAuth', async () => {
       assert.equal(cookies.length, 1);
       assert.match(cookies[0] ?? '', new RegExp(`^__Host-.*HttpOnly; SameSite=${sameSite}; Secure`));
     }
+  });
+
+  it('accepts a form only at a server that expects one, and each login once', async () => {
+    const [apple, ebay] = ['apple', 'ebay'].map((file) => stubs.find((stub) => stub.file === file));
+    assert.ok(apple && ebay);
+    const { departure } = await world.logIn(apple, apple.accounts[0]);
+    const state = getNextUrl(departure).searchParams.get('state') ?? '';
+    const form = new URLSearchParams({ code: 'x', state });
+    const replayed = await world.openCallback(apple, '', form);
+    assert.equal(replayed.status, 400);
+    assert.match(replayed.text, /was already used/);
+    const asQuery = await world.openCallback(apple, `?${form}`);
+    assert.equal(asQuery.status, 400);
+    assert.match(asQuery.text, /must return with a form/);
+    assert.equal((await world.openCallback(ebay, '', form)).status, 405);
   });
 
   it('keeps the values of a login out of call records and the audit log', async () => {
