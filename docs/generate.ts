@@ -149,6 +149,7 @@ function documentedSections(): DocumentedObjects {
   return new Map([
     [getShapeKey(sectionSchema('authentication')), `[authentication](${page}#authentication)`],
     [getShapeKey(sectionSchema('oauth')), `[oauth](${page}#oauth)`],
+    [getShapeKey(sectionSchema('login')), `[login](${page}#login)`],
     [getShapeKey(sectionSchema('tools')), `[a tool](${page}#a-tool)`],
   ]);
 }
@@ -171,6 +172,8 @@ function configurationPage(): string {
     ...formatSectionTable('variables'),
     '## `oauth`\n',
     ...formatSectionTable('oauth'),
+    '## `login`\n',
+    ...formatSectionTable('login'),
     '## A tool\n',
     ...formatSectionTable('tools'),
     '## A field of `input_schema`\n',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, beforeEach, describe, it } from 'node:test';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { pluck } from '../support/pluck.ts';
 import { assertFailed, createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
@@ -71,6 +71,32 @@ describe('toolhost apply', async () => {
     const change = { path: 'description', after: 'New.', text: 'description added' };
     assert.deepEqual(parseReport(changed).servers[0]?.changes, [change]);
     assert.equal(await getVersion(a), 2);
+  });
+
+  it('applies a login with fields, refuses secrets with their names, and gets the same file back from an export', async () => {
+    const slug = uniqueSlug('login');
+    const login = { allow: { domains: ['example.com'] }, fields: [{ name: 'KEY', label: 'Key', optional: true }] };
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    const config = buildServerAt(slug, upstream, { login, authentication });
+    const secret = file('secret.txt', 'a-value');
+    const path = file('login.yaml', { ...config, secrets: { KEY: { file: 'secret.txt' } } });
+    const refused = await apply([path, '--json']);
+    assert.notEqual(refused.code, 0, secret);
+    assert.match(
+      refused.stdout,
+      /login\.fields\[0\]\.name.*KEY is also a secret of the server, but each person provides this value/,
+    );
+    file('login.yaml', config);
+    assert.deepEqual(getResults(await apply([path, '--json'])), [slug, 'created']);
+    assert.equal((await run(['check', path])).code, 0);
+    const exported = await run(['export', slug]);
+    const { $schema: _, ...document } = parse(exported.stdout) as Json;
+    assert.deepEqual([document.login, document.secrets], [login, undefined], exported.stderr);
+    file('login.yaml', exported.stdout);
+    assert.deepEqual(getResults(await apply([path, '--json'])), [slug, 'same']);
+    const wrong = { ...config, login: { ...login, allow: { domains: ['co.uk'] } } };
+    const checked = await run(['check', file('wrong.yaml', wrong)]);
+    assert.match(checked.stdout + checked.stderr, /login\.allow\.domains\[0\]: found "co\.uk"/);
   });
 
   it('[imp 6] validates every file before changing anything, and reports file, path, and problem', async () => {

@@ -184,8 +184,8 @@ describe('the login of a configuration', () => {
       ['fields', { fields: [key] }],
     ] as const) {
       const problems = await findProblems(build(login));
-      assertPatterns(problems, [/cannot be combined with token_mode "passthrough"/], login);
-      assert.ok(problems[0]?.startsWith(`login.${name}: `), problems[0]);
+      assertPatterns(problems, [/cannot be combined with token_mode "passthrough"/], name);
+      assert.ok(problems[0]?.startsWith(`login.${name}: `), name);
     }
     assert.deepEqual(await findProblems(build({ clients: ['https://a.example/x'] })), []);
   });
@@ -290,6 +290,65 @@ describe('the login of a configuration', () => {
       assertPatterns(await findProblems(build(urls)), [expected], urls);
   });
 
+  it('accepts values of the login at the provider, and a declared origin as the origin of URLs', async () => {
+    const hosts = ['*.my.salesforce.com', 'login.example.com'];
+    const values = { instance_url: { from: 'token.instance_url', hosts }, realmId: 'callback.realmId' };
+    const build = (tool: Json, more: Json = {}) =>
+      buildServerConfig({
+        oauth: { ...oauthConfig, values },
+        authentication: { type: 'Bearer' },
+        tools: [buildToolConfig(tool)],
+        ...more,
+      });
+    for (const [tool, more] of [
+      [{ url: '{{instance_url}}/services/{{realmId}}?a={{realmId}}' }, {}],
+      [{ url: '{{ instance_url }}?a=b' }, {}],
+      [{ url: '/services/:id', input_schema: { id: text } }, { base_url: '{{instance_url}}/v1' }],
+      [{ url: 'https://{{realmId}}.example.com/', headers: { 'X-Realm': '{{realmId}}' } }, {}],
+    ] as const)
+      assert.deepEqual(await findProblems(build(tool, more)), [], JSON.stringify([tool, more]));
+    const withValues = (declared: Json) => ({ oauth: { ...oauthConfig, values: declared } });
+    const from = 'token.instance_url';
+    for (const [tool, more, expected] of [
+      [{ url: '{{realmId}}/services' }, {}, /\{\{realmId\}\} is a whole origin, .* declare its hosts/],
+      [{ url: '{{instance_url}}.example.com/' }, {}, /tools\[0\]\.url: /],
+      [{ url: 'https://{{instance_url}}/services' }, {}, /may only be the whole first label of a host/],
+      [{ url: '{{instance_url}}/{{API_TOKEN}}' }, {}, /would send the secret API_TOKEN to \{\{instance_url\}\}/],
+      [
+        {},
+        withValues({ a: { from, hosts: ['*.com.br'] } }),
+        /^oauth\.values\.a\.hosts\[0\]: anyone can register a name/,
+      ],
+      [{}, withValues({ a: { from, hosts: ['*.com'] } }), /^oauth\.values\.a\.hosts\[0\]: /],
+      [{}, withValues({ a: { from, host: [] } }), /^oauth\.values\.a\.host: unknown field; did you mean `hosts`/],
+      [{}, { variables: { realmId: { value: 'x' } } }, /^oauth\.values\.realmId: is already a variable of the server/],
+      [{}, { login: { fields: [field('realmId')] } }, /^oauth\.values\.realmId: is already a field of login/],
+    ] as const)
+      assertPatterns((await findProblems(build(tool, more))).slice(0, 1), [expected], [tool, more]);
+    const { warnings } = await checkConfiguration(toolhost, build({ url: '{{instance_url}}/services' }));
+    assert.deepEqual(warnings, ['oauth.values.realmId: no {{realmId}} refers to it']);
+    const slug = 'declared-origin';
+    const stored = await toolhost.rest('POST', '/servers', { body: { ...build({ url: '{{instance_url}}/a' }), slug } });
+    assert.equal(stored.status, 201, stored.text);
+    const { body } = await toolhost.rest('GET', `/servers/${slug}/limits`);
+    assert.deepEqual(
+      (body.upstreams as Json[]).map(({ origin }) => origin),
+      ['https://*.my.salesforce.com', 'https://login.example.com'],
+    );
+  });
+
+  it('shows a preview with the host as it is configured, and with every value of a person masked', async () => {
+    const slug = 'masked-preview';
+    const tool = { url: 'https://{{site}}.example.com/{{site}}/:id?a={{KEY}}', input_schema: { id: text } };
+    const config = { ...buildPersonal({}, { ...tool, headers: { 'X-Key': 'k {{KEY}}' } }), slug };
+    assert.equal((await toolhost.rest('POST', '/servers', { body: config })).status, 201);
+    const path = `/servers/${slug}/tools/get_thing/preview`;
+    const { body, text: preview } = await toolhost.rest('POST', path, { body: { arguments: { id: '7' } } });
+    assert.equal((body.request as Json).url, 'https://{{site}}.example.com/********/7?a=********', preview);
+    assert.match(preview, /"k \*{8}"/);
+    assert.match(preview, /each person enters \w+ at login; log in with an MCP client/);
+  });
+
   it('warns about unused fields, and about suffixes and providers that a person completes', async () => {
     await assertWarnings(buildPersonal());
     await assertWarnings(
@@ -322,6 +381,6 @@ describe('the login of a configuration', () => {
     const config = { ...buildPersonal({ login: { fields: [site, key, field('OTHER')] } }), slug };
     const changed = await toolhost.rest('PUT', path, { body: config });
     assert.equal(changed.status, 400);
-    assert.match(changed.text, /login\.fields\[2\]\.name.*OTHER is also a stored secret of the server/s);
+    assert.match(changed.text, /login\.fields\[2\]\.name.*OTHER is also a secret of the server/s);
   });
 });

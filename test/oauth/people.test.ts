@@ -321,6 +321,42 @@ describe('login of people at a hosted server', () => {
       assert.equal(isError(await callTool('stored', first.access_token)), false);
     });
   });
+
+  describe('values of a person outside of a login', () => {
+    const provided = async (session: string) =>
+      (
+        (await world.request(session, 'GET', '/own-values')).body as {
+          servers: { server: string; provided: string[] }[];
+        }
+      ).servers;
+
+    it('are listed by name, stored, and deleted by the person, and used by their try-outs', async () => {
+      await create('mine', ownKey);
+      const tryOut = () => world.request(world.owner, 'POST', '/servers/mine/tools/read_item/call', { arguments: {} });
+      assert.match((await tryOut()).text, /log in to https:\/\/tools\.example\.com\/mcp\/mine/);
+      const put = (values: Json) => world.request(world.owner, 'PUT', '/servers/mine/own-values', { values });
+      assert.equal((await put({ OTHER: 'x' })).status, 400);
+      assert.equal((await put({ API_TOKEN: 'a\nb' })).status, 400);
+      assert.deepEqual((await put({ API_TOKEN: ' key-from-dashboard ' })).body.provided, ['API_TOKEN']);
+      assert.ok((await provided(world.owner)).some(({ server }) => server === 'mine'));
+      assert.equal((await tryOut()).body.is_error, false);
+      assert.equal(lastAuthorization(), 'Bearer key-from-dashboard');
+      assert.equal((await world.request(world.owner, 'DELETE', '/servers/mine/own-values')).status, 200);
+      assert.match((await tryOut()).text, /log in to/);
+    });
+
+    it('are deleted with the last login of the person at the server', async () => {
+      await create('leaving', ownKey);
+      await world.logIn('leaving', 'anna', { fields: { API_TOKEN: 'key-of-anna' } });
+      const { grants } = (await world.request(world.owner, 'GET', '/grants?slug=leaving')).body as {
+        grants: { id: string; provided: string[] }[];
+      };
+      assert.deepEqual(grants[0]?.provided, ['API_TOKEN']);
+      assert.equal((await world.request(world.owner, 'DELETE', `/grants/${grants[0]?.id}`)).status, 200);
+      const { page } = await world.startLogin('leaving', 'anna');
+      assert.doesNotMatch(visibleText(page), /Stored/);
+    });
+  });
 });
 
 async function listTools({ post }: Pick<PeopleWorld, 'post'>, address: string, token: string): Promise<string[]> {

@@ -69,6 +69,26 @@ describe('a server with versions and duplicates', async () => {
     assert.deepEqual((await getConfig('orders')).variables, { region: { value: 'us' } });
   });
 
+  it('keeps the people and the clients of the copy, and takes the fields of its login from the original', async () => {
+    const fields = [{ name: 'KEY', label: 'Key' }];
+    const more = { authentication: { type: 'Bearer', token: '{{KEY}}' } };
+    const login = { allow: { members: true }, fields };
+    await toolhost.createServer(buildServerAt('people-staging', staging.url, { ...more, login }));
+    const first = await plan('people-staging', { to: 'people', base_url: production.url });
+    assert.deepEqual([first.missing, first.problems], [[], []]);
+    await duplicate('people-staging', { to: 'people', base_url: production.url });
+    const own = { allow: { groups: ['support'] }, clients: ['https://client.example/callback'] };
+    await request(200, 'PATCH', '/servers/people', { login: { ...own, fields } });
+    const changedFields = [{ name: 'KEY', label: 'Another key' }];
+    await request(200, 'PATCH', '/servers/people-staging', { login: { ...login, fields: changedFields } });
+    await duplicate('people-staging', { to: 'people' });
+    assert.deepEqual((await getConfig('people')).login, { ...own, fields: changedFields });
+    assert.match(
+      JSON.stringify(await duplicate('people-staging', { to: 'people', secrets: { KEY: 'x' } }, 409)),
+      /each person provides \{\{KEY\}\} at login/,
+    );
+  });
+
   it('replaces a server that is not its copy only with `overwrite`', async () => {
     await toolhost.createServer(buildServerAt('first-one', staging.url));
     await toolhost.createServer(buildServerAt('second-one', production.url));

@@ -9,6 +9,7 @@ import {
   checkIssuer,
   isLoopback,
   parseAllowedHosts,
+  parseAppsChallenges,
   parseEgressProxy,
   parseOrigins,
   parseServiceUrl,
@@ -43,6 +44,8 @@ export type Config = {
   allowedOrigins: string[];
   /** Additional host names of this machine, in local mode. */
   allowedHosts: string[];
+  /** Tokens with which OpenAI verifies hosts, by host with or without its port. */
+  appsChallenges: ReadonlyMap<string, string>;
   clientDocuments: DocumentUse;
   trustedProxies: number;
   logLevel: string;
@@ -111,6 +114,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const egressProxy = tryOrReport(() => parseEgressProxy(values.EGRESS_PROXY), problems);
   const allowedOrigins = tryOrReport(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
   const allowedHosts = tryOrReport(() => parseAllowedHosts(values.ALLOWED_HOSTS), problems) ?? [];
+  const appsChallenges = tryOrReport(() => parseAppsChallenges(values.OPENAI_APPS_CHALLENGE), problems) ?? new Map();
   const quotas = tryOrReport(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL)
     problems.push(...findPostgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
@@ -130,6 +134,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     egressAllow,
     allowedOrigins,
     allowedHosts,
+    appsChallenges,
     clientDocuments: values.CLIENT_METADATA_DOCUMENTS,
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,

@@ -112,6 +112,12 @@ export const variables = {
     meaning:
       'Handling of OAuth clients whose client ID is the URL of a metadata document: "on" fetches the document, "known" only accepts clients that the service already knows and fetches nothing, "off" requires all clients to register.',
   },
+  OPENAI_APPS_CHALLENGE: {
+    schema: z.string(),
+    fallback: '',
+    meaning:
+      'Tokens with which OpenAI verifies host names of this service, as host=token, comma-separated. Each is served at /.well-known/openai-apps-challenge of its host only.',
+  },
   TRUSTED_PROXIES: {
     schema: z.coerce.number().int().min(0).max(10),
     fallback: '0',

@@ -218,7 +218,7 @@ function checkValues(raw: Raw, problems: ProblemList): void {
     if (fieldNames.has(name)) add(name, 'is already a field of login; rename one');
     for (const [index, host] of hosts.entries()) {
       const suffix = host.startsWith('*.') ? host.slice(2).toLowerCase() : '';
-      if (suffix === '' || findSuffixSection(suffix) !== 'icann') continue;
+      if (!suffix.includes('.') || findSuffixSection(suffix) !== 'icann') continue;
       const message = `anyone can register a name below ${suffix}; write the domain of the API, such as *.example.${suffix}`;
       add(`${name}.hosts[${index}]`, message);
     }

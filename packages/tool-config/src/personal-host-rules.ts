@@ -91,8 +91,8 @@ type SentFields = {
 };
 
 /**
- * Returns the credentials of the workspace that a tool would send to a host that depends on a person, because whoever
- * owns that host could read them. Paths are relative to the tool.
+ * Returns the problems of secrets that a tool would send to a host that depends on a person, because the owner of that
+ * host could read them. Paths are relative to the tool.
  */
 export function findSecretsForPersonalHost(
   { url, headers, body_template, constants, authentication }: SentFields,

@@ -1,27 +1,18 @@
 import type { Problem } from '@toolhost/errors/errors';
 import { parseOriginTemplate } from './http/origin-template.ts';
-
-/**
- * Source of a value of `oauth.values`: a path in the callback, the token response, or userinfo, and the hosts that an
- * origin may have.
- */
-type ValueSource = string | { from: string; hosts?: readonly string[] | undefined; pattern?: string | undefined };
+import { getOAuthValues, type OAuth } from './oauth.ts';
 
 /** Fields of a configuration that declare values of people. */
 export type PersonalSources = {
   login?: { fields?: readonly { name: string }[] | undefined } | undefined;
-  oauth?: { values?: Readonly<Record<string, ValueSource>> | undefined } | object | undefined;
+  oauth?: Pick<OAuth, 'values'> | undefined;
 };
-
-function getValues({ oauth }: PersonalSources): Readonly<Record<string, ValueSource>> {
-  return oauth !== undefined && 'values' in oauth ? (oauth.values ?? {}) : {};
-}
 
 /** Returns the names of the values that a person brings, each with the path of its declaration. */
 export function listPersonalNames(config: PersonalSources): { name: string; path: string }[] {
   return [
     ...(config.login?.fields ?? []).map(({ name }, index) => ({ name, path: `login.fields[${index}].name` })),
-    ...Object.keys(getValues(config)).map((name) => ({ name, path: `oauth.values.${name}` })),
+    ...getOAuthValues(config.oauth ?? {}).map(([name]) => ({ name, path: `oauth.values.${name}` })),
   ];
 }
 
@@ -31,7 +22,7 @@ export function findStoredNameProblems(config: PersonalSources, storedNames: Rea
     .filter(({ name }) => storedNames.has(name))
     .map(({ name, path }) => ({
       path,
-      message: `${name} is also a stored secret of the server; delete that secret, or choose another name`,
+      message: `${name} is also a secret of the server, but each person provides this value; delete the secret, or choose another name`,
     }));
 }
 
@@ -49,8 +40,8 @@ export function getPersonalNames(config: PersonalSources): ReadonlySet<string> {
 /** Returns the hosts of each value of `oauth.values` that may be a whole origin. */
 export function getOriginHosts(config: PersonalSources): ReadonlyMap<string, readonly string[]> {
   return new Map(
-    Object.entries(getValues(config)).flatMap(([name, source]): [string, readonly string[]][] =>
-      typeof source === 'object' && source.hosts !== undefined ? [[name, source.hosts]] : [],
+    getOAuthValues(config.oauth ?? {}).flatMap(([name, { hosts }]): [string, readonly string[]][] =>
+      hosts ? [[name, hosts]] : [],
     ),
   );
 }

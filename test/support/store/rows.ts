@@ -85,6 +85,8 @@ export function buildGrant(more: Partial<Grant> = {}): Grant {
     last_used_at: null,
     broken_at: null,
     revoked_at: null,
+    missing_scope: null,
+    challenged_at: null,
     ...more,
   };
 }

@@ -1,7 +1,7 @@
 import type { Random } from '@toolhost/credentials/ids';
 import { localAccount } from '../local/identity.ts';
 import type { Identity, IdentityProvider } from '../manage/identity.ts';
-import { savePerson } from '../manage/people.ts';
+import { applyGroupRoles, savePerson } from '../manage/people.ts';
 import { durations } from '../oauth/oauth-deps.ts';
 import { type People, type PeopleServer, type StoredIdentity, selectGroups } from '../oauth/people.ts';
 import { routes } from '../routes.ts';
@@ -55,18 +55,26 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
 
   return {
     host: identity.host,
-    findLocalPerson: config.mode === 'local' ? findLocalPerson : undefined,
+    findLocalPerson: config.identity.isBuiltIn ? findLocalPerson : undefined,
     buildSignInUrl: (secrets) => identity.authorizationUrl(secrets, redirectUri, { offline: true }),
     async identify(parameters, secrets, server) {
       const returned = new URL(redirectUri);
       returned.search = parameters.toString();
       const person = await identity.identify(returned, secrets);
-      const userId = await transact(db, (transaction) => savePerson(person, { db: transaction, random, now }));
+      const userId = await transact(db, async (transaction) => {
+        const id = await savePerson(person, { db: transaction, random, now });
+        await applyGroupRoles({ userId: id, groups: person.groups }, { db: transaction, random, now });
+        return id;
+      });
       return toStoredIdentity(userId, person, server);
     },
     async check(previous, server) {
       const person = await identity.check(previous.refreshToken ?? '', previous);
-      return toStoredIdentity(previous.userId, person, server);
+      const { userId } = previous;
+      await transact(db, (transaction) =>
+        applyGroupRoles({ userId, groups: person.groups }, { db: transaction, random, now }),
+      );
+      return toStoredIdentity(userId, person, server);
     },
   };
 }

@@ -4,6 +4,7 @@ import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client';
 import { isSingleAddress } from '../email-address.ts';
 import { toSingleLine } from '../http/page.ts';
+import { maxGroupLength } from '../store/people/role-groups.ts';
 
 /** A person as the identity provider knows them. */
 export type Identity = {
@@ -43,13 +44,14 @@ export type IdentityProvider = {
 
 export type IdentityOptions = { issuer: string; clientId: string; clientSecret: string };
 
-/** Finds the settings of the identity provider at the first sign-in. `host` is its name for people. */
-export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
+/**
+ * Finds the settings of the identity provider at the first sign-in. `host` is its name for people. `isBuiltIn` is true
+ * for the provider of local mode, which knows one person.
+ */
+export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string; isBuiltIn: boolean };
 
 /** Maximum number of groups of a person. A claim with more counts as none, because a part could be the wrong part. */
-const maxGroups = 1000;
-/** Maximum length of the name of a group. */
-export const maxGroupLength = 256;
+export const maxGroups = 1000;
 
 /** Maximum length of a subject (OpenID Connect Core, 2). */
 const maxSubjectLength = 255;
@@ -61,7 +63,10 @@ const loadLibrary = () => import('openid-client');
  * Creates the identity provider. Discovery waits for the first sign-in, so that startup does not need the provider.
  * `groupsClaim` is the name of the claim with a person's groups.
  */
-export function createIdentityProvider({ find, host }: IdentitySource, groupsClaim: string): IdentityProvider {
+export function createIdentityProvider(
+  { find, host }: Pick<IdentitySource, 'find' | 'host'>,
+  groupsClaim: string,
+): IdentityProvider {
   let discovered: Promise<Configuration> | undefined;
 
   function getConfiguration(): Promise<Configuration> {
@@ -173,8 +178,11 @@ function toIdentity(
 /** Returns the groups of a claim; none if it is anything but a list of up to 1,000 names. */
 function toGroups(claim: unknown): string[] {
   if (!Array.isArray(claim) || claim.length > maxGroups) return [];
-  const isName = (entry: unknown) => typeof entry === 'string' && entry !== '' && entry.length <= maxGroupLength;
-  return claim.every(isName) ? [...new Set<string>(claim)] : [];
+  return claim.every(isGroupName) ? [...new Set(claim)] : [];
+}
+
+function isGroupName(entry: unknown): entry is string {
+  return typeof entry === 'string' && entry !== '' && entry.length <= maxGroupLength && !hasControlCharacters(entry);
 }
 
 function hasControlCharacters(text: string): boolean {

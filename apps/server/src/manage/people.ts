@@ -4,8 +4,10 @@ import { AppError } from '@toolhost/errors/errors';
 import { foldAddressCase } from '../email-address.ts';
 import type { Actor } from '../operations/operation.ts';
 import { addWorkspace } from '../operations/people/add-workspace.ts';
+import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Db } from '../store/db.ts';
 import { consumeInvitations, invitationLifetimeMs } from '../store/people/members.ts';
+import { applyGroups } from '../store/people/role-groups.ts';
 import {
   findJoinedWorkspaces,
   findLastChosenWorkspace,
@@ -38,6 +40,7 @@ export async function signInPerson(
   const at = deps.now();
   const userId = await savePerson(identity, deps);
   const homeId = (await findHomeWorkspace(userId, deps)) ?? (await createHomeWorkspace(userId, at, deps));
+  await applyGroupRoles({ userId, groups: identity.groups }, deps);
   const lastChosen = await findLastChosenWorkspace(db, userId);
   return { userId, workspaceId: lastChosen?.id ?? homeId };
 }
@@ -62,6 +65,29 @@ export async function savePerson(
     await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
   return user.id;
+}
+
+/**
+ * Gives a person the roles of their groups in all their workspaces, and takes back those of groups that they left. Call
+ * it in a transaction, whenever the identity provider has stated the groups. The roles apply from the next request.
+ */
+export async function applyGroupRoles(
+  person: { userId: string; groups: readonly string[] },
+  { db, random, now }: Pick<PeopleDeps, 'db' | 'random' | 'now'>,
+): Promise<void> {
+  const { userId } = person;
+  for (const { workspaceId, role, group } of await applyGroups(db, person))
+    await insertAuditEvent(db, {
+      id: newId(random, 'aud'),
+      workspace_id: workspaceId,
+      at: now(),
+      actor_kind: 'user',
+      actor_id: userId,
+      operation: 'groupRole',
+      target: userId,
+      detail: JSON.stringify({ role, ...(group !== undefined && { group }) }),
+      request_id: '',
+    });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { OAuthError } from '@toolhost/errors/errors';
 import type { LoginRules } from '@toolhost/tool-config/login';
 import { routes } from '../routes.ts';
+import { findMissingScopes } from '../store/logins/missing-scopes.ts';
 import {
   createMissingError,
   findClient,
@@ -46,7 +47,7 @@ export async function authorize(
       redirectUri,
       state: query.get('state') ?? undefined,
       codeChallenge,
-      scope: getGrantedScope(server, query.get('scope')),
+      scope: await getGrantedScope(server, query.get('scope'), deps),
       // Rules for people decide the view of each person at every URL of the server.
       view: login?.rules.views ? undefined : requestedView,
     };
@@ -133,12 +134,16 @@ function checkPkce(query: URLSearchParams): string {
 
 /**
  * Returns the requested scopes that the server has, or all scopes of the server if there are none. Offline access is
- * always included if the server has it, because it is not advertised and no client requests it.
+ * always included if the server has it, because it is not advertised and no client requests it. A scope that the server
+ * does not have is included if its upstream recently reported it as missing.
  */
-function getGrantedScope(server: LoginServer, requested: string | null): string {
+async function getGrantedScope(server: LoginServer, requested: string | null, deps: RequestDeps): Promise<string> {
   const requestedScopes = (requested ?? '').split(' ');
   const hasRequested = server.scopes.some((scope) => requestedScopes.includes(scope));
-  return server.scopes
-    .filter((scope) => !hasRequested || requestedScopes.includes(scope) || scope === offlineScope)
-    .join(' ');
+  const granted = server.scopes.filter(
+    (scope) => !hasRequested || requestedScopes.includes(scope) || scope === offlineScope,
+  );
+  const otherScopes = requestedScopes.filter((scope) => scope !== '' && !server.scopes.includes(scope));
+  const missingScopes = otherScopes.length === 0 ? [] : await findMissingScopes(deps.db, server.id, deps.now());
+  return [...new Set([...granted, ...otherScopes.filter((scope) => missingScopes.includes(scope))])].join(' ');
 }

@@ -11,12 +11,12 @@ import {
   breakGrant,
   claimRefresh,
   findGrant,
-  findToken,
   type Grant,
   isAgreed,
   releaseRefresh,
   saveRefreshedTokens,
 } from '../store/logins/grants.ts';
+import { findToken } from '../store/logins/issued-tokens.ts';
 import { durations, type LoginServer, type OAuthDeps, type ProviderTokens } from './oauth-deps.ts';
 import { countCharacters, openTokens, sealTokens, unwrapKey } from './provider.ts';
 
@@ -118,7 +118,9 @@ async function refreshIfDue(
   refresh: (openGrant: OpenGrant, part: RefreshedPart) => Promise<OpenGrant | undefined>,
 ): Promise<OpenGrant | undefined> {
   const { part, expiresAt, isRenewable } = getNextExpiry(openGrant.tokens);
-  if (expiresAt === undefined || expiresAt - marginMs > now()) return openGrant;
+  // An identity is checked when its time has passed. Before that, the identity provider has nothing new to say.
+  const refreshMs = part === 'identity' ? 0 : marginMs;
+  if (expiresAt === undefined || expiresAt - refreshMs > now()) return openGrant;
   const fallback = expiresAt > now() ? openGrant : undefined;
   if (!isRenewable) return fallback;
   const refreshed = await refresh(openGrant, part).catch((error: unknown) => {
@@ -126,12 +128,8 @@ async function refreshIfDue(
     throw error;
   });
   // The token of the provider may have expired, too.
-  const isNextDue =
-    refreshed &&
-    refreshed !== fallback &&
-    part === 'identity' &&
-    refreshed.tokens.identity !== openGrant.tokens.identity;
-  return isNextDue ? refreshIfDue(refreshed, now, refresh) : refreshed;
+  const hasOtherPart = refreshed && part === 'identity' && getNextExpiry(refreshed.tokens).part === 'tokens';
+  return hasOtherPart ? refreshIfDue(refreshed, now, refresh) : refreshed;
 }
 
 /** Time for which a renewed token counts as never sent, in ms. It is about the lifetime of a token. */

@@ -8,6 +8,7 @@ import { callOperations } from './calls/try-tool.ts';
 import { usageOperations } from './calls/usage-operations.ts';
 import { connectionOperations } from './connection/connection-check.ts';
 import { loginCheckOperations } from './connection/login-checks.ts';
+import { addImport } from './imports/add-import.ts';
 import { importApi } from './imports/import-api.ts';
 import { reimportApi } from './imports/reimport-api.ts';
 import { watchOperations } from './imports/watch-operations.ts';
@@ -19,6 +20,7 @@ import { ownValueOperations } from './own-values.ts';
 import { memberAccessOperations } from './people/member-access.ts';
 import { memberOperations } from './people/members.ts';
 import { ownWorkspaceOperations } from './people/own-workspaces.ts';
+import { roleGroupOperations } from './people/role-groups.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { askModel } from './playground/ask-model.ts';
 import { modelOperations } from './playground/models.ts';
@@ -39,6 +41,7 @@ export const operations = {
   ...applyOperations,
   ...toolOperations,
   importApi,
+  addImport,
   reimportApi,
   ...watchOperations,
   ...secretOperations,
@@ -62,6 +65,7 @@ export const operations = {
   ...ownWorkspaceOperations,
   ...memberOperations,
   ...memberAccessOperations,
+  ...roleGroupOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
 /** All operations as a list, in the order of the reference pages. */

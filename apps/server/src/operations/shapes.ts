@@ -143,7 +143,7 @@ export const serverRecord = z.object({
   access: z
     .enum(accessKinds)
     .describe(
-      'How callers authenticate: with a login (oauth, passthrough), with an API key of the workspace (api_key), or with an upstream token (caller_token).',
+      'How callers authenticate: with a login at a provider (oauth, passthrough) or at this service (login), with an API key of the workspace (api_key), or with an upstream token (caller_token).',
     ),
   open: z
     .literal(true)

@@ -19,6 +19,7 @@ const immediatelyDeletedTables = [
   'models',
   'invitations',
   'sessions',
+  'role_groups',
   'members',
 ] as const;
 

@@ -23,6 +23,7 @@ export function createCallerOptions(
   { getNetwork, unverifiedCallers }: CallLimiters['addresses'],
   { runtime, log }: Foundation,
 ): CallerOptions {
+  const findPerson = createFindPerson({ getLoginServer, oauth });
   return {
     verifyApiKey: keys.verify,
     verifiedCallers: createVerifiedCallers(runtime.clock),
@@ -38,18 +39,17 @@ export function createCallerOptions(
       if (login.login && !person) return undefined;
       const { accessToken } = tokens;
       const upstreamLogin = login.provider && {
+        grantId: grant.id,
         token: accessToken,
+        scope: grant.scope,
+        providerScope: tokens.scope,
         renew: (wasSent: boolean) => grants.renew(login, bearer, accessToken, wasSent),
         discardToken: (rejectedToken: string) => grants.discardToken(login, bearer, rejectedToken),
         onAccepted: grants.getOnAccepted(openGrant),
       };
       return { grantId: grant.id, login: upstreamLogin, person };
     },
-    async findKeyPerson(server, { createdBy }, chargeQuery) {
-      const login = getLoginServer(server);
-      if (!login?.login) return { ...noValues, missingReason: 'the server was changed; retry' };
-      return findPersonOfUser({ ...login, login: login.login }, createdBy, oauth, chargeQuery);
-    },
+    findKeyPerson: (server, { createdBy }, chargeQuery) => findPerson(server, createdBy, chargeQuery),
     isOutdated: (server, bearer, chargeQuery) =>
       oauth.passthroughTokens.isOutdated(toAgreedServer(server, getLoginServer), bearer, chargeQuery),
     chargeUnknownBearer: unverifiedCallers.chargeUnknownBearer,
@@ -82,19 +82,20 @@ async function findPersonOfLogin(
   return toCallingPerson(server, { view, userId: identity?.userId, ...found }, personValues);
 }
 
-/** Returns the user behind an API key or a try-out, with their values. */
-async function findPersonOfUser(
-  server: PeopleLoginServer,
-  userId: string,
-  { personValues, people }: OAuthDeps,
-  chargeQuery?: QueryCharge,
-): Promise<CallingPerson> {
-  // In local mode, everything belongs to one person.
-  const id = people.findLocalPerson ? (await people.findLocalPerson(server)).userId : userId;
-  const found = await findUsableValues(server, id, personValues, chargeQuery);
-  if (found) return toCallingPerson(server, { view: undefined, userId: id, ...found }, personValues);
-  const missingReason = `log in to ${server.issuer} with an MCP client as the member who created this API key, and enter it there`;
-  return { ...noValues, missingReason };
+/** Creates a function that finds the values of the user behind an API key or a try-out. */
+export function createFindPerson({ getLoginServer, oauth }: Pick<Logins, 'getLoginServer' | 'oauth'>) {
+  const { personValues, people } = oauth;
+  return async (server: HostedServer, userId?: string, chargeQuery?: QueryCharge): Promise<CallingPerson> => {
+    const loginServer = getLoginServer(server);
+    if (!loginServer?.login) return { ...noValues, missingReason: 'the server was changed; retry' };
+    const peopleServer = { ...loginServer, login: loginServer.login };
+    // In local mode, everything belongs to one person.
+    const id = people.findLocalPerson ? (await people.findLocalPerson(peopleServer)).userId : userId;
+    const found = id === undefined ? undefined : await findUsableValues(peopleServer, id, personValues, chargeQuery);
+    if (found) return toCallingPerson(peopleServer, { view: undefined, userId: id, ...found }, personValues);
+    const missingReason = `log in to ${loginServer.issuer} with an MCP client as yourself, or as the member who created the API key, and enter it there`;
+    return { ...noValues, missingReason };
+  };
 }
 
 type FoundPerson = LoginValues & { view: string | undefined; userId: string | undefined };

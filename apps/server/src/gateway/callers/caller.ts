@@ -49,7 +49,11 @@ export type CallingPerson = {
 
 /** The login behind a token that the OAuth proxy issued for a server. */
 export type Login = {
+  grantId: string;
   token: string;
+  /** Scopes that the person agreed to, and those that the provider says it granted. Separated by spaces. */
+  scope: string;
+  providerScope: string | undefined;
   /**
    * Renews the refused token. `isSent` is false if the new token is not used for this call. Resolves with undefined if
    * the person must log in again.

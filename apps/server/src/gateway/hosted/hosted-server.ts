@@ -148,7 +148,7 @@ export function compileServer(
     access,
     interpolation: renderedTools.interpolation,
     credentialHeaders: getCallerHeaders(config.authentication, access),
-    info: formatServerInfo(definition, config.name),
+    info: formatServerInfo(definition, config),
     userAgent,
     secrets,
     personalNames: getPersonalNames(config),
@@ -235,14 +235,17 @@ function compileView(
     ...server,
     view: { name, server },
     config,
-    info: formatServerInfo({ slug: `${server.slug}/${name}`, version }, config.name),
+    info: formatServerInfo({ slug: `${server.slug}/${name}`, version }, config),
     ...compileTools(config, compile),
     findView: () => undefined,
   };
 }
 
-function formatServerInfo({ slug, version }: { slug: string; version: number }, title: string): string {
-  return JSON.stringify({ name: slug, title: title.toWellFormed(), version: String(version) });
+function formatServerInfo(
+  { slug, version }: { slug: string; version: number },
+  { name, icons, website_url: websiteUrl }: ServerConfig,
+): string {
+  return JSON.stringify({ name: slug, title: name.toWellFormed(), version: String(version), icons, websiteUrl });
 }
 
 type CompiledTools = Pick<

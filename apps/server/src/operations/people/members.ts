@@ -86,6 +86,11 @@ const updateMember = operation({
   }),
   async run(context, { id, role, revoke_access }) {
     const before = await findMember(context, id, role === 'owner');
+    if (role !== before.role && before.roleGroup !== null)
+      throw new AppError(
+        'conflict',
+        "this role comes from the member's group at the identity provider; change the roles by group, or remove the member",
+      );
     const accessResult = await settleMemberAccess(context, id, revoke_access);
     if (role === before.role)
       return { id, role, ...accessResult, ...(!hasEndedAccess(accessResult) && { unchanged: true as const }) };

@@ -1,5 +1,6 @@
 import { authenticationSchema } from '@toolhost/tool-config/authentication';
 import { fieldSchema } from '@toolhost/tool-config/input-schema';
+import { loginSchema } from '@toolhost/tool-config/login';
 import { oauthSchema } from '@toolhost/tool-config/oauth';
 import { serverConfigSchema } from '@toolhost/tool-config/server-config';
 import { variableSchema } from '@toolhost/tool-config/server-wide';
@@ -55,6 +56,18 @@ export const configurationParts = {
       client_secret: 'secret-of-the-application',
       scopes: ['tasks.read'],
       extra_params: { access_type: 'offline' },
+    },
+  },
+  login: {
+    subject: 'the people who may log in, and the values that they bring',
+    parent: 'server',
+    object: loginSchema,
+    example: {
+      allow: { members: true, domains: ['example.com'] },
+      fields: [
+        { name: 'API_TOKEN', label: 'API token', help: 'https://tasks.example.com/help/tokens' },
+        { name: 'site', label: 'Site', secret: false, pattern: '[a-z0-9-]+' },
+      ],
     },
   },
   variables: {

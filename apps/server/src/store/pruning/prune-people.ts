@@ -103,6 +103,7 @@ async function deleteUnused(db: Db, id: string, isUnused: RawBuilder<unknown>): 
   const { rows } = await sql`select 1 from workspaces where id = ${id} and ${isUnused}`.execute(db);
   if (rows.length === 0) return;
   await db.deleteFrom('members').where('workspace_id', '=', id).execute();
+  await db.deleteFrom('role_groups').where('workspace_id', '=', id).execute();
   await db.deleteFrom('webhooks').where('workspace_id', '=', id).execute();
   await db.deleteFrom('usage_counts').where('workspace_id', '=', id).execute();
   await db.deleteFrom('call_counts').where('workspace_id', '=', id).execute();

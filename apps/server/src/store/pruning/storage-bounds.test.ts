@@ -36,7 +36,7 @@ const rows: Row[] = [
   },
   {
     tables: ['import_checks'],
-    bound: 'one row per imported server; 50 watched ones per workspace',
+    bound: 'one row per imported server, with at most ten descriptions; 50 watched ones per workspace',
     deletedBy: 'upkeep with a deleted server',
   },
   {
@@ -101,6 +101,7 @@ const rows: Row[] = [
   },
   { tables: ['changes'], bound: 'a day; quota daily_writes', deletedBy: 'upkeep' },
   { tables: ['sessions'], bound: 'seven days; 50 per person', deletedBy: 'upkeep, and signing in' },
+  { tables: ['role_groups'], bound: '50 per workspace', deletedBy: 'setting others; deleting the workspace' },
   { tables: ['invitations'], bound: '90 days; quota members', deletedBy: 'upkeep, and signing in' },
   {
     tables: ['authorizations', 'codes'],
