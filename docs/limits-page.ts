@@ -55,8 +55,9 @@ import { burstMs, defaultCapacity, shedAboveMs } from '../apps/server/src/gatewa
 import { maxEventLength } from '../apps/server/src/gateway/models/event-stream.ts';
 import { maxCharacters, maxParts } from '../apps/server/src/gateway/models/model-response.ts';
 import { maxModelResponseBytes, modelTimeoutMs } from '../apps/server/src/gateway/models/send-question.ts';
+import { maxGroups } from '../apps/server/src/manage/identity.ts';
 import { maxLargeBodies } from '../apps/server/src/manage/rest.ts';
-import { maxInProgress } from '../apps/server/src/oauth/consent.ts';
+import { maxInProgress } from '../apps/server/src/oauth/login-cookies.ts';
 import { durations } from '../apps/server/src/oauth/oauth-deps.ts';
 import { maxCachedGrants } from '../apps/server/src/oauth/provider-tokens.ts';
 import { refusalPeriodToEndMs, refusalsToEnd } from '../apps/server/src/oauth/refresh-refusals.ts';
@@ -91,11 +92,13 @@ import { maxStoredFiles } from '../apps/server/src/store/calls/files.ts';
 import { maxStored } from '../apps/server/src/store/calls/result-chunks.ts';
 import { maxAgentsPerPerson, maxLoginBytesPerMinute } from '../apps/server/src/store/logins/grants.ts';
 import { invitationLifetimeMs } from '../apps/server/src/store/people/members.ts';
+import { maxGroupLength, maxRoleGroups } from '../apps/server/src/store/people/role-groups.ts';
 import { maxSessionsPerPerson } from '../apps/server/src/store/people/sessions.ts';
 import { maxLoginBytesPerWorkspace, maxPassthroughTokens } from '../apps/server/src/store/pruning/prune-logins.ts';
 import { maxEndedKeys } from '../apps/server/src/store/pruning/prune-people.ts';
 import { restorePeriodMs } from '../apps/server/src/store/servers/deleted-servers.ts';
 import { maxImports } from '../apps/server/src/store/servers/imports.ts';
+import { maxCatalogEntries, maxCatalogEntriesPerTenant } from '../apps/server/src/store/servers/public-servers.ts';
 import { maxVersionBytes } from '../apps/server/src/store/servers/server-versions.ts';
 import { variables } from '../apps/server/src/variables.ts';
 import { documentLimits } from '../packages/openapi-to-tools/src/document/parse-document.ts';
@@ -450,6 +453,11 @@ const sections: Record<string, Limit[]> = {
       'apps/server/src/store/people/sessions.ts',
     ],
     [
+      'groups of a person, and the name of a group; beyond either, the groups count as none',
+      `${formatCount(maxGroups)}; ${maxGroupLength} characters`,
+      'apps/server/src/manage/identity.ts',
+    ],
+    [
       'response timeout of a provider',
       formatDuration(durations.providerTimeout),
       'apps/server/src/oauth/oauth-deps.ts',
@@ -486,7 +494,18 @@ const sections: Record<string, Limit[]> = {
     ['tools of a server, regardless of quotas', formatCount(maxTools), 'packages/tool-config/src/server-config.ts'],
     ['arguments of a tool', formatCount(maxArguments), 'packages/tool-config/src/input-schema.ts'],
     ['`url` of a tool', `${formatCount(maxUrlLength)} characters`, 'packages/tool-config/src/tool.ts'],
+    [
+      'public servers in the catalog',
+      formatCount(maxCatalogEntries),
+      'apps/server/src/store/servers/public-servers.ts',
+    ],
+    [
+      'public servers of one owner in the catalog',
+      formatCount(maxCatalogEntriesPerTenant),
+      'apps/server/src/store/servers/public-servers.ts',
+    ],
     ['views of a server', formatCount(maxViews), 'packages/tool-config/src/view.ts'],
+    ['roles by group of a workspace', formatCount(maxRoleGroups), 'apps/server/src/store/people/role-groups.ts'],
     ['models of a workspace', formatCount(maxModels), 'apps/server/src/operations/playground/models.ts'],
     ['secrets of a server', formatCount(maxSecrets), 'apps/server/src/operations/servers/secrets.ts'],
     ['stored versions of a server', formatSize(maxVersionBytes), 'apps/server/src/store/servers/server-versions.ts'],

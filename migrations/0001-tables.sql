@@ -42,6 +42,10 @@ create table members (
   workspace_id text not null references workspaces (id),
   user_id text not null references users (id),
   role text not null,
+  -- Group of the identity provider that the role comes from, and the role that a member gave, which applies again
+  -- without the group. Both are null if a member gave the role.
+  role_group text,
+  given_role text,
   created_at bigint not null,
   -- Time when the person last switched to the workspace; null if never. The next sign-in starts in the most recent one.
   selected_at bigint,
@@ -52,6 +56,15 @@ create table members (
 create index members_with_mail on members (workspace_id) where mail_events is not null;
 create index members_in_order on members (workspace_id, created_at, user_id);
 create index members_by_user on members (user_id, created_at);
+
+-- Roles that members of a workspace have while the identity provider states a group for them.
+create table role_groups (
+  workspace_id text not null references workspaces (id),
+  -- Exact value of the claim that OIDC_GROUPS_CLAIM names.
+  group_name text not null,
+  role text not null,
+  primary key (workspace_id, group_name)
+);
 
 -- Invitations to a workspace. An invitation waits until a person signs in with this verified email address.
 create table invitations (
@@ -135,6 +148,8 @@ create table servers (
   tags text,
   -- Tool names in their searchable form, so that no search reads configurations; null for a tombstone.
   tool_names text,
+  -- 1 if the configuration has `public: true`, so that the catalog reads no configuration.
+  is_public bigint not null default 0,
   -- Configuration with every secret masked. It is the last column, because SQLite reads a long row from its beginning.
   config text not null
 );
@@ -148,6 +163,8 @@ create index servers_kept_by_slug on servers (workspace_id, slug) where summary 
 create index servers_by_size on servers (workspace_id, deleted_at, stored_bytes);
 -- Finds the servers that a person created, when the person leaves a workspace.
 create index servers_by_maker on servers (workspace_id, created_by) where deleted_at is null;
+-- The catalog of public servers.
+create index servers_public on servers (slug) where is_public = 1 and deleted_at is null;
 create index servers_by_original on servers (copied_from) where copied_from is not null;
 
 -- Stored versions of each configuration, including the current one.
@@ -244,13 +261,13 @@ create table import_checks (
   watch text not null,
   -- Time of the next check; null while the description is not watched.
   due_at bigint,
-  -- Import that the other columns refer to.
+  -- Imports that the other columns refer to, separated by spaces.
   import_id text,
   checked_at bigint,
-  -- SHA-256 of the fetched document.
+  -- SHA-256 of the fetched documents, separated by spaces.
   document_hash text,
-  -- URL, ETag, and modification time of the document (JSON), to fetch it only when it has changed.
-  validators text,
+  -- URL, ETag, modification time, and counts of each document by its import (JSON), to fetch only changed documents.
+  documents text,
   -- Counts of what a re-import would change (JSON).
   counts text,
   -- Number of consecutive failed checks, and the reason of the last failure.
@@ -292,6 +309,8 @@ create table grants (
   user_id text,
   -- Person who logged in, as named by the provider; removed when the grant ends.
   person text,
+  -- User whom the identity provider of this service identified at a hosted server. user_id is for the management server.
+  person_id text,
   scope text not null,
   -- Hosts and endpoints that the person agreed to. Other hosts or endpoints void the grant.
   agreement text not null,
@@ -305,7 +324,10 @@ create table grants (
   created_at bigint not null,
   last_used_at bigint,
   broken_at bigint,
-  revoked_at bigint
+  revoked_at bigint,
+  -- Scopes that the upstream last reported as missing, and when the client was told to log in with them.
+  missing_scope text,
+  challenged_at bigint
 );
 create index grants_in_order on grants (workspace_id, created_at, id);
 create index grants_by_slug on grants (workspace_id, slug, created_at, id);
@@ -314,10 +336,12 @@ create index grants_by_user on grants (user_id);
 -- Grants of a server, and of a person, that have not ended, among very many that have.
 create index grants_in_use on grants (workspace_id, server_id, slug) where revoked_at is null;
 create index grants_in_use_by_user on grants (user_id) where revoked_at is null;
+create index grants_in_use_by_person on grants (person_id, server_id) where revoked_at is null;
 -- Unverified callers may cause the query if a client ever logged in at a server, which may have very many grants. The
 -- ids of clients with a metadata document are this short. Longer ids would not fit into a PostgreSQL index.
 create index grants_by_client on grants (server_id, client_id) where length(client_id) <= 1000;
 create index grants_by_end on grants (revoked_at) where revoked_at is not null;
+create index grants_by_challenge on grants (server_id, challenged_at) where challenged_at is not null;
 create index grants_by_break on grants (workspace_id, broken_at) where broken_at is not null;
 -- Bytes of logins, which maintenance sums for each workspace. The rows themselves are long. The length is the first
 -- column, so that no query for the logins of a workspace uses this index.
@@ -354,6 +378,23 @@ create table tokens (
 create index tokens_by_grant on tokens (grant_id);
 create index tokens_by_expiry on tokens (expires_at);
 
+-- Values that people bring to a server, such as an API key of their own.
+create table person_values (
+  server_id text not null,
+  user_id text not null,
+  workspace_id text not null,
+  -- Hash of the fields and hosts that the person agreed to. Values under another agreement are not sent.
+  agreement text not null,
+  sealed_values text not null,
+  -- Names of the values, and of those that the API refused, as JSON lists. The second is null if there are none.
+  names text not null,
+  refused text,
+  version bigint not null,
+  updated_at bigint not null,
+  primary key (server_id, user_id)
+);
+create index person_values_by_user on person_values (user_id, workspace_id);
+
 -- Hashes of provider tokens that were passed to agents unchanged (passthrough), with the person's agreement at that
 -- time.
 create table passthrough_tokens (
@@ -362,8 +403,13 @@ create table passthrough_tokens (
   hash text not null,
   agreement text not null,
   expires_at bigint not null,
+  -- As in grants.
+  missing_scope text,
+  challenged_at bigint,
   primary key (server_id, hash)
 );
+create index passthrough_tokens_by_challenge on passthrough_tokens (server_id, challenged_at)
+  where challenged_at is not null;
 create index passthrough_tokens_by_agreement on passthrough_tokens (server_id, agreement);
 create index passthrough_tokens_by_expiry on passthrough_tokens (expires_at);
 

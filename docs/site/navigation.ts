@@ -27,6 +27,7 @@ export const navigation: readonly Section[] = [
       'docs/limits.md',
       'docs/notifications.md',
       'docs/files.md',
+      'docs/publishing.md',
       'docs/recipes.md',
       'docs/troubleshooting.md',
       'docs/clients.md',
@@ -37,6 +38,7 @@ export const navigation: readonly Section[] = [
     folder: 'docs/operations',
     pages: [
       'docs/operations/deployment.md',
+      'docs/sign-in.md',
       'docs/operations/containers.md',
       'docs/operations/proxies.md',
       'docs/operations/sizing.md',

@@ -9,6 +9,7 @@ import { stringify } from 'yaml';
 import { openApi } from '../support/import/import-plans.ts';
 import { pluck } from '../support/pluck.ts';
 import { assertFailed, createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -62,6 +63,50 @@ describe('toolhost import and reimport', async () => {
     assert.equal(code, 0, stderr);
     assert.match(stdout, /Created the server "Things" \(version 1\)[\s\S]*Set the secret TOKEN[\s\S]*Imported 3 tools/);
     assert.equal((await running.rest('GET', '/servers/acme-pets')).status, 200);
+  });
+
+  it('[imp 4] adds a description to a server, and re-imports the one that --prefix names', async () => {
+    const settings = ['--set', 'shop=acme', '--include', '*'];
+    assert.equal((await run(['import', description, ...settings, '--slug', 'two-apis'])).code, 0);
+    const add = ['import', description, ...settings, '--into', 'two-apis'];
+    assertFailed(await run(add), /--into SLUG and --prefix PREFIX belong together/);
+    assertFailed(await run([...add, '--prefix', 'b', '--slug', 'x']), /Omit --slug/);
+    const added = await run([...add, '--prefix', 'b']);
+    assert.match(added.stdout, /Changed the server .*\n.*Tools: 6\./);
+    const planned = await runOffline([
+      description,
+      ...settings,
+      '--into',
+      'two-apis',
+      '--prefix',
+      'b',
+      '--plan',
+      '--list',
+      'all',
+    ]);
+    assert.match(planned.stdout, /→ b_list_pets/);
+    assertFailed(await run(['reimport', 'two-apis', description]), /prefix: required/);
+    const { code, stdout } = await run(['reimport', 'two-apis', description, '--prefix', 'b']);
+    assert.deepEqual([code, /unchanged tools: 6/.test(stdout)], [0, true], stdout);
+  });
+
+  it('[imp 3] creates a server whose credential each person brings', async () => {
+    const settings = [
+      '--set',
+      'shop=acme',
+      '--set',
+      'credential=bearer',
+      '--set',
+      'access=person',
+      '--slug',
+      'own-pets',
+    ];
+    const { code, stdout, stderr } = await run(['import', description, ...settings]);
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stdout, /Set the secret/);
+    const { config, server } = (await running.rest('GET', '/servers/own-pets')).body as { config: Json; server: Json };
+    assert.deepEqual(config.login, { fields: [{ name: 'TOKEN', label: 'Bearer token' }] });
+    assert.equal(server.access, 'login');
   });
 
   it('[imp 4] reports problems with the document, a --set value, or an --include pattern', async () => {

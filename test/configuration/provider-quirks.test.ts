@@ -77,7 +77,7 @@ describe('configuration of providers that deviate from OAuth', () => {
       '*.internal.corp',
     ]) {
       const found = await findProblems({ values: { a: { from: 'token.x', hosts: [host] } } });
-      assert.match(found, /^oauth\.values\.a\.hosts\[0\]: found /, host);
+      assert.match(found, /^oauth\.values\.a\.hosts\[0\]: found /m, host);
     }
   });
 

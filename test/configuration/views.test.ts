@@ -46,7 +46,7 @@ describe('the views of a configuration', () => {
   it('must not be named like a login path [agent 2]', async () => {
     const view = { tools: ['get_order'] };
     assert.deepEqual(await getProblems({ token: view }), [
-      'views.token: "token" is reserved for a login page; choose another name for the view',
+      'views.token: "token" is reserved for another page of the server; choose another name for the view',
     ]);
     const [wrong = ''] = await getProblems({ 'Nightly Job': view });
     assert.match(wrong, /^views\.Nightly Job: not a valid view name; allowed: 1 to 40 .*did you mean `nightly-job`/);

@@ -82,7 +82,7 @@ const boundedByRules = [
   /^(add|update)Tool\.(name|body): a text/,
   /^(add|update)Tool\.(headers|input_schema|output_schema): a record/,
   /^(callTool|previewToolCall)\.arguments: a record/,
-  /^(?:re)?importApi\.(answers|headers): a record/,
+  /^(?:(?:re)?importApi|addImport)\.(answers|headers): a record/,
 ];
 
 describe('operation inputs', () => {

@@ -12,7 +12,16 @@ import { buildServerAt } from '../support/upstream-configs.ts';
 
 /** Operations whose every success changes something, because they create or end one object. */
 const alwaysChanging = new Set([
-  ...['createMcpServer', 'importApi', 'deleteMcpServer', 'addTool', 'removeTool', 'createApiKey', 'revokeApiKey'],
+  ...[
+    'createMcpServer',
+    'importApi',
+    'addImport',
+    'deleteMcpServer',
+    'addTool',
+    'removeTool',
+    'createApiKey',
+    'revokeApiKey',
+  ],
   ...['createWebhook', 'deleteWebhook', 'revokeGrant', 'deleteSecret', 'removeMember', 'revokeMemberAccess'],
   ...['leaveWorkspace', 'createWorkspace', 'saveModel', 'deleteModel', 'deleteWorkspace', 'revokeInvitation'],
 ]);

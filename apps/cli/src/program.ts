@@ -5,7 +5,7 @@ import { Command, CommanderError, type Option } from 'commander';
 import { addCall, addPreview } from './commands/call.ts';
 import { addBackup, addMasterKey } from './commands/database.ts';
 import { addDoctor } from './commands/doctor.ts';
-import { addImport, addReimport } from './commands/import.ts';
+import { addImportCommand, addReimport } from './commands/import.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits, addQuotas } from './commands/limits.ts';
 import { addLogin, addLogout, addProfiles } from './commands/login-commands.ts';
@@ -24,7 +24,7 @@ const commandGroups: { [heading: string]: readonly ((program: Command) => void)[
   'Servers (running service):': [addServers, addTools, addSecrets, addVersions, addLogins],
   'Calls (running service):': [addCall, addPreview, addCalls, addAudit],
   'Configuration files:': [addCheck, addApply, addDiff, addExport, addSchema],
-  'API descriptions:': [addImport, addReimport],
+  'API descriptions:': [addImportCommand, addReimport],
   'Any MCP server:': [addDoctor],
   'Database (DATA_DIR or DATABASE_URL):': [addKeys, addLimits, addQuotas, addMasterKey, addBackup],
 };

@@ -8,6 +8,7 @@ export type Workspace = Session['workspace'];
 export type Quotas = Output<'getWorkspaceQuotas'>;
 export type Member = Output<'listMembers'>['members'][number];
 export type Role = Member['role'];
+export type RoleGroup = Output<'getRoleGroups'>['role_groups'][number];
 export type Invitation = Output<'listMembers'>['invitations'][number];
 export type MemberAccess = Omit<Output<'listMemberAccess'>['people'][number], 'id' | 'name' | 'email'>;
 
@@ -29,6 +30,7 @@ export type LimitUsage = NonNullable<ServerLimits['use']>;
 export type UpstreamState = ServerLimits['upstreams'][number];
 export type Activity = Output<'getServerActivity'>['servers'][number];
 export type ToolFigures = Output<'getToolActivity'>['tools'][number];
+export type OwnValues = Output<'listOwnValues'>['servers'][number];
 export type Grant = Output<'listGrants'>['grants'][number];
 
 export type ApiKey = Output<'listApiKeys'>['keys'][number];

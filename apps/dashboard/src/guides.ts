@@ -6,6 +6,7 @@ export const guides = {
   'docs/configuration.md': 'Writing a configuration',
   'docs/credentials.md': 'Credentials, secrets, and API keys',
   'docs/logins.md': 'User logins (OAuth)',
+  'docs/sign-in.md': 'Sign-in for your team',
   'docs/views.md': 'Views: subsets of a server',
   'docs/large-servers.md': 'Large servers, large responses, and files',
   'docs/limits.md': 'Limits',

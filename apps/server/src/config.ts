@@ -9,6 +9,7 @@ import {
   checkIssuer,
   isLoopback,
   parseAllowedHosts,
+  parseAppsChallenges,
   parseEgressProxy,
   parseOrigins,
   parseServiceUrl,
@@ -33,12 +34,18 @@ export type Config = {
   dataDir: string;
   engine: Engine;
   managementSlug: string;
+  /** Name of the identity provider's claim with a person's groups. */
+  groupsClaim: string;
+  /** Maximum time since the identity provider was asked about a person whose agents make calls. */
+  identityCheckMs: number;
   /** Domain suffix after the slug in a server's host name, with its leading dot. */
   serverHosts: string | undefined;
   egressAllow: EgressAllow;
   allowedOrigins: string[];
   /** Additional host names of this machine, in local mode. */
   allowedHosts: string[];
+  /** Tokens with which OpenAI verifies hosts, by host with or without its port. */
+  appsChallenges: ReadonlyMap<string, string>;
   clientDocuments: DocumentUse;
   trustedProxies: number;
   logLevel: string;
@@ -107,6 +114,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const egressProxy = tryOrReport(() => parseEgressProxy(values.EGRESS_PROXY), problems);
   const allowedOrigins = tryOrReport(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
   const allowedHosts = tryOrReport(() => parseAllowedHosts(values.ALLOWED_HOSTS), problems) ?? [];
+  const appsChallenges = tryOrReport(() => parseAppsChallenges(values.OPENAI_APPS_CHALLENGE), problems) ?? new Map();
   const quotas = tryOrReport(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL)
     problems.push(...findPostgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
@@ -120,10 +128,13 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     dataDir: values.DATA_DIR,
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
+    groupsClaim: values.OIDC_GROUPS_CLAIM,
+    identityCheckMs: 1000 * values.IDENTITY_CHECK_SECONDS,
     serverHosts: values.SERVER_HOSTS === '' ? undefined : `.${toHostName(values.SERVER_HOSTS.slice(2))}`,
     egressAllow,
     allowedOrigins,
     allowedHosts,
+    appsChallenges,
     clientDocuments: values.CLIENT_METADATA_DOCUMENTS,
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,

@@ -21,6 +21,10 @@ export const routes = {
   register: '/mcp/:slug/register',
   revoke: '/mcp/:slug/revoke',
   resourceMetadata: '/.well-known/oauth-protected-resource/mcp/:slug',
+  serverCard: '/mcp/:slug/server-card',
+  registryDocument: '/mcp/:slug/server.json',
+  aiCatalog: '/.well-known/ai-catalog.json',
+  appsChallenge: '/.well-known/openai-apps-challenge',
   apiMetadata: `/.well-known/oauth-protected-resource${apiPath}`,
   viewMetadata: '/.well-known/oauth-protected-resource/mcp/:slug/:view',
   serverMetadata: '/.well-known/oauth-authorization-server/mcp/:slug',
@@ -84,6 +88,8 @@ export function splitAddress(address: string): { slug: string; view: string | un
 
 const ownHostRoutes: Readonly<Record<string, SlugRoute>> = {
   [ownHostPath]: routes.mcp,
+  [`${ownHostPath}/server-card`]: routes.serverCard,
+  [`${ownHostPath}/server.json`]: routes.registryDocument,
   '/.well-known/oauth-protected-resource': routes.resourceMetadata,
   [`/.well-known/oauth-protected-resource${ownHostPath}`]: routes.resourceMetadata,
   '/.well-known/oauth-authorization-server': routes.serverMetadata,
@@ -97,7 +103,7 @@ const ownHostViewPattern = new RegExp(`^(/\\.well-known/oauth-protected-resource
  * path.
  */
 export function toOwnHostTarget(path: string, slug: string): string | undefined {
-  if (getFileId(path) !== undefined) return path;
+  if (getFileId(path) !== undefined || path === routes.appsChallenge) return path;
   if (Object.hasOwn(ownHostRoutes, path)) return ownHostRoutes[path]?.replace(':slug', slug);
   const [, wellKnownPrefix = '', view] = ownHostViewPattern.exec(path) ?? [];
   return view === undefined ? undefined : `${wellKnownPrefix}/mcp/${slug}/${view}`;
@@ -122,7 +128,9 @@ export function getFileId(path: string): string | undefined {
 
 /** Returns true for paths that any web page may request: discovery, schemas, and endpoints that need no cookie. */
 export function isCrossOriginPath(path: string): boolean {
-  return /^\/(\.well-known|schema)\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke)$/.test(path);
+  return /^\/(\.well-known|schema)\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke|server-card|server\.json)$/.test(
+    path,
+  );
 }
 
 /**

@@ -67,6 +67,22 @@ export function parseAllowedHosts(text: string): string[] {
   });
 }
 
+/** A host name with an optional port, and a token of printable ASCII. */
+const challengePattern = /^([\w.-]+(?::\d{1,5})?)=([\x21-\x2b\x2d-\x7e]{1,500})$/;
+
+/** Parses `OPENAI_APPS_CHALLENGE`. Returns the token of each host. @throws Error */
+export function parseAppsChallenges(text: string): Map<string, string> {
+  return new Map(
+    splitEntries(text).map((entry) => {
+      const [, host = '', token = ''] = challengePattern.exec(entry) ?? [];
+      if (isHost(host.replace(/:\d+$/, ''))) return [host.toLowerCase(), token];
+      throw new Error(
+        `OPENAI_APPS_CHALLENGE: found ${quoteSetting(entry.split('=')[0] ?? '')}; allowed: host=token entries such as tools.example.com=abc123, comma-separated`,
+      );
+    }),
+  );
+}
+
 /** Splits a comma-separated setting. */
 function splitEntries(text: string): string[] {
   return text

@@ -23,6 +23,8 @@ export type TestCall = ServedVariant & {
   token: string | undefined;
   /** Id of the API key or user. */
   actorId: string;
+  /** User whose values are sent. Undefined for the operator. */
+  userId: string | undefined;
   /** The API key and the keys it was created with, as far as they have limits. */
   limitedKeys: readonly LimitedKey[] | undefined;
   requestId: string;

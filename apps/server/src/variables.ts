@@ -66,6 +66,18 @@ export const variables = {
   },
   OIDC_CLIENT_ID: { schema: z.string(), fallback: '', meaning: 'Client ID at that provider.' },
   OIDC_CLIENT_SECRET: { schema: z.string(), fallback: '', meaning: 'Client secret at that provider.' },
+  OIDC_GROUPS_CLAIM: {
+    schema: z.string().min(1).max(256),
+    fallback: 'groups',
+    meaning:
+      "Name of the ID token claim with a person's groups, a list of texts; a name with dots or slashes is not a path.",
+  },
+  IDENTITY_CHECK_SECONDS: {
+    schema: z.coerce.number().int().min(5).max(600),
+    fallback: '600',
+    meaning:
+      'Seconds (5 to 600) after which the provider is asked about a person again before their agents may continue; the time after which a removal there takes effect.',
+  },
   MANAGEMENT_SLUG: {
     schema: z.string().regex(slugPattern),
     fallback: 'manage',
@@ -99,6 +111,12 @@ export const variables = {
     fallback: 'on',
     meaning:
       'Handling of OAuth clients whose client ID is the URL of a metadata document: "on" fetches the document, "known" only accepts clients that the service already knows and fetches nothing, "off" requires all clients to register.',
+  },
+  OPENAI_APPS_CHALLENGE: {
+    schema: z.string(),
+    fallback: '',
+    meaning:
+      'Tokens with which OpenAI verifies host names of this service, as host=token, comma-separated. Each is served at /.well-known/openai-apps-challenge of its host only.',
   },
   TRUSTED_PROXIES: {
     schema: z.coerce.number().int().min(0).max(10),

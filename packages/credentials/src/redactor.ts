@@ -2,11 +2,11 @@ import { isUtf8 } from 'node:buffer';
 
 const redactionMark = '[redacted]';
 /**
- * Limits of the work for all texts that share a budget, about 15 ms: each character is charged once per form, plus
+ * Limits of the work for all texts that share a budget, about 10 ms: each character is charged once per form, plus
  * `reading` forms for decoding escapes; each character of a credential is charged `making`. A text that exceeds the
  * budget is replaced completely.
  */
-const limits = { work: 8_000_000, reading: 120, making: 500 };
+const limits = { work: 5_000_000, reading: 120, making: 500 };
 /** Minimum length of a credential; a shorter one would match ordinary text. */
 const minCredentialLength = 4;
 /** Minimum length of a Base64 form that is searched for. */

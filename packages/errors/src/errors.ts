@@ -103,11 +103,14 @@ export type Refusal = 'missing' | 'invalid' | 'forbidden';
 /** Thrown when an MCP endpoint gets no valid credential; rendered as 401 or 403 with `WWW-Authenticate`. */
 export class Unauthenticated extends Error {
   readonly refusal: Refusal;
+  /** Scopes to log in with, if they are not those of the server. */
+  readonly scopes: readonly string[] | undefined;
 
-  constructor(refusal: Refusal, message: string) {
+  constructor(refusal: Refusal, message: string, scopes?: readonly string[]) {
     super(message);
     this.name = 'Unauthenticated';
     this.refusal = refusal;
+    this.scopes = scopes;
   }
 
   get status(): 401 | 403 {

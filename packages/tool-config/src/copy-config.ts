@@ -22,19 +22,20 @@ export function getBaseUrl(config: ServerConfig): string | undefined {
 
 /**
  * Returns the configuration of a copy. A copy keeps the values of its own environment: name, base URL, variable values,
- * and login. Everything else comes from the original, except for its link to an API description, because a copy is
- * never imported.
+ * login, and publication. Everything else comes from the original, except for its link to an API description, because a
+ * copy is never imported.
  */
 export function createCopyConfig(
   original: ServerConfig,
   copy: ServerConfig | undefined,
   options: CopyOptions,
 ): ServerConfig {
-  const { imported: _, ...originalFields } = original;
+  const { imported: _, public: _isPublic, ...originalFields } = original;
   const config: ServerConfig = {
     ...originalFields,
     slug: options.slug,
     name: options.name ?? copy?.name ?? original.name,
+    ...(copy?.public !== undefined && { public: copy.public }),
   };
   if (config.variables) config.variables = mergeVariables(config.variables, copy?.variables ?? {});
   if (config.oauth && copy?.oauth) config.oauth = copy.oauth;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { getTemplateOrigin } from './http/origin-template.ts';
 import { toOwnedNames } from './http/parameter-names.ts';
 
 const tokenModes = ['issued', 'passthrough'] as const;
@@ -191,9 +192,9 @@ export function getOAuthValues({ values = {} }: Pick<OAuth, 'values'>): [name: s
  * `{{NAME}}`.
  */
 export function getTokenOrigins({ token_url, token_url_from }: Pick<OAuth, 'token_url' | 'token_url_from'>): string[] {
-  const [authority = ''] = /^https?:\/\/[^/?#]*/i.exec(token_url) ?? [];
-  const origin = authority.includes('{{') ? authority : new URL(token_url).origin;
-  return [...new Set([origin, ...(token_url_from?.hosts ?? []).map((host) => `https://${host}`)])];
+  return [
+    ...new Set([getTemplateOrigin(token_url), ...(token_url_from?.hosts ?? []).map((host) => `https://${host}`)]),
+  ];
 }
 
 /** Names of token request and response fields that the provider calls differently. */

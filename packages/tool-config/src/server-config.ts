@@ -13,11 +13,13 @@ import {
   maxNamedCredentials,
   sealedFields,
 } from './authentication.ts';
+import { importedFields, importsSchema } from './imports.ts';
 import { allowSchema, loginFieldSchema, loginSchema, viewRuleSchema } from './login.ts';
 import { checkLogin, findPersonalValues } from './login-rules.ts';
 import { oauthSchema } from './oauth.ts';
 import { findQuirkProblems } from './oauth-rules.ts';
 import { findOauthProblems } from './provider-rules.ts';
+import { iconFields, publishingShape } from './publishing.ts';
 import {
   checkServerWide,
   findAuthenticationProblems,
@@ -51,6 +53,7 @@ export const serverConfigSchema = z.strictObject({
     .string()
     .describe('URL identifier. The server is available at /mcp/{slug}. It can never be reused after deletion.'),
   description: z.string().max(2000).optional().describe('Short description.'),
+  ...publishingShape,
   authentication: authenticationsSchema
     .optional()
     .describe(
@@ -80,13 +83,11 @@ export const serverConfigSchema = z.strictObject({
     .describe(
       'Maximum tokens of one tool result, estimated at four characters each. A longer result is truncated, and the agent reads the remainder with the tool read_more. No limit if absent.',
     ),
-  imported: z
-    .strictObject({
-      id: z.string().min(1).max(100).describe('Import that this configuration is based on.'),
-      document: z.string().max(2048).optional().describe('URL of the API description.'),
-    })
+  imported: importsSchema
     .optional()
-    .describe('Written by an import so that a re-import keeps later edits. Do not change it.'),
+    .describe(
+      'Descriptions that the server was imported from. Written by imports so that a re-import keeps later edits. Do not change it.',
+    ),
   tools: z.array(toolSchema).max(maxTools).describe('Tools the server exposes.'),
   views: z
     .record(z.string(), viewSchema)
@@ -108,7 +109,7 @@ export type ConfigRules = {
 const keysByPath: [RegExp, readonly string[]][] = [
   [/^$/, Object.keys(serverConfigSchema.shape)],
   [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
-  [/^imported$/, ['id', 'document']],
+  [/^imported\[\d+\]$/, importedFields],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
   [/^oauth\.token_fields$/, Object.keys(oauthSchema.shape.token_fields.unwrap().shape)],
   [/^oauth\.token_url_from$/, Object.keys(oauthSchema.shape.token_url_from.unwrap().shape)],
@@ -117,6 +118,7 @@ const keysByPath: [RegExp, readonly string[]][] = [
   [/^login\.allow$/, Object.keys(allowSchema.shape)],
   [/^login\.views\[\d+\]$/, Object.keys(viewRuleSchema.shape)],
   [/^login\.fields\[\d+\]$/, Object.keys(loginFieldSchema.shape)],
+  [/^icons\[\d+\]$/, iconFields],
   [/^variables\.[^.]+$/, variableFields],
   [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
   [/^views\.[^.[\]]+$/, viewFields],
@@ -249,6 +251,21 @@ export const mask = '********';
 
 /** Names of encrypted values that are not secrets of a server. No `{{NAME}}` can refer to them. */
 export const configSecrets = { clientSecret: 'oauth.client_secret', description: 'imported.headers' } as const;
+
+/** Returns the name under which the headers for fetching a description are sealed. */
+export function getDescriptionSecret(prefix: string | undefined): string {
+  return prefix === undefined ? configSecrets.description : `${configSecrets.description}.${prefix}`;
+}
+
+/** Returns true for sealed headers of a description. */
+export function isDescriptionSecret(name: string): boolean {
+  return name === configSecrets.description || name.startsWith(`${configSecrets.description}.`);
+}
+
+/** Returns true for secrets that a change of tool URLs does not affect. */
+export function isConfigSecret(name: string): boolean {
+  return name === configSecrets.clientSecret || isDescriptionSecret(name);
+}
 
 /** Separates the secrets from a configuration: returns the document to store and show, and the values to encrypt. */
 export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secrets: Map<string, string> } {

@@ -1,6 +1,6 @@
 import { type SuggestionBudget, suggestName } from '@toolhost/errors/problems';
 
-/** The path of a view follows that of its server, so a view cannot have the name of a login path. */
+/** The path of a view follows that of its server, so a view cannot have the name of another path. */
 export const reservedViewNames = [
   'authorize',
   'callback',
@@ -11,6 +11,7 @@ export const reservedViewNames = [
   'logout',
   'register',
   'revoke',
+  'server-card',
   'token',
   'userinfo',
 ] as const;
@@ -20,7 +21,8 @@ const reservedNames: ReadonlySet<string> = new Set(reservedViewNames);
 
 /** Returns the reason why a view cannot have this name, or undefined. */
 export function getViewNameProblem(name: string, suggestionBudget: SuggestionBudget): string | undefined {
-  if (reservedNames.has(name)) return `"${name}" is reserved for a login page; choose another name for the view`;
+  if (reservedNames.has(name))
+    return `"${name}" is reserved for another page of the server; choose another name for the view`;
   if (namePattern.test(name)) return undefined;
   const validName = name
     .toLowerCase()

@@ -33,6 +33,8 @@ const pages: readonly State[] = [
   ['/servers/items/tools?tool=read', waitForHeading('Items'), (page) => button(page, 'Advanced').click()],
   ['/servers/people', waitForHeading('People')],
   ['/servers/people/settings', waitForHeading('People'), (page) => button(page, 'Advanced login settings').click()],
+  ['/servers/team/settings', waitForHeading('Team'), (page) => button(page, 'Validation').first().click()],
+  ['/servers/team/connect', waitForHeading('Team')],
   ['/servers/items/calls', waitForTable('Calls')],
   ['/servers/items/try', waitForHeading('Items'), callTool],
   ['/servers/items/try?tool=read', waitForHeading('Items'), (page) => button(page, 'Call tool').click()],
@@ -112,6 +114,18 @@ describe('the layout of the dashboard', { concurrency: 2 }, () => {
         client_secret: 'of-the-test',
         scopes: ['read'],
       },
+      tools: [tool],
+    });
+    await toolhost.createServer({
+      name: 'Team',
+      slug: 'team',
+      authentication: { type: 'Bearer', token: '{{TOKEN}}' },
+      login: {
+        allow: { members: true, domains: ['example.com'] },
+        views: [{ view: 'all' }],
+        fields: [{ name: 'TOKEN', label: 'API token', help: 'https://example.com/tokens' }],
+      },
+      views: { all: { tools: ['read'] } },
       tools: [tool],
     });
     await toolhost.rest('PUT', '/servers/items/secrets/KEY', { body: { value: 'of-the-test' } });

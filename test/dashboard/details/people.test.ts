@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getPersonTenantId } from '@toolhost/credentials/ids';
+import { applyGroupRoles } from '../../../apps/server/src/manage/people.ts';
 import { saveMember } from '../../../apps/server/src/store/people/users.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
 import {
   alert,
+  assertFieldError,
   button,
   createPersonSession,
   field,
@@ -14,6 +16,7 @@ import {
 import { personRequest } from '../../support/browser/person-request.ts';
 import { waitForToast } from '../../support/browser/toasts.ts';
 import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
 
 describe('a person in the dashboard', { concurrency: 2 }, () => {
   const dashboard = useDashboard();
@@ -92,6 +95,37 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
     await page.goto('/settings');
     await page.getByRole('table', { name: 'Members' }).waitFor();
     assert.equal(await button(page, 'Leave').count(), 0, 'the only owner can leave');
+  });
+
+  it('gives members a role by their group, and sees in the list of members where the role comes from', async (t) => {
+    const { toolhost } = dashboard;
+    const { db } = toolhost.running.app.runner;
+    const workspace = 'wsp_groups';
+    await createPersonSession(toolhost, { name: 'Grete', role: 'viewer', workspace });
+    const page = await openPage(t, dashboard, '/settings', { person: { name: 'Olga', workspace } });
+    await field(page, 'Group').fill('support');
+    await selectOption(page, 'Role of the group', 'Editor');
+    await button(page, 'Add').click();
+    await waitForToast(page, 'Members in support get the role editor when they next sign in');
+    const groupTable = page.getByRole('table', { name: 'Roles by group' });
+    await groupTable.getByText('Editor').waitFor();
+    await field(page, 'Group').fill('support');
+    await button(page, 'Add').click();
+    await assertFieldError(field(page, 'Group'), /list it once/);
+    const { id } = await db.selectFrom('users').select('id').where('name', '=', 'Grete').executeTakeFirstOrThrow();
+    const { random, now } = toolhost.running.app.runner.deps;
+    await applyGroupRoles({ userId: id, groups: ['support'] }, { db, random, now });
+    await page.reload();
+    const members = page.getByRole('table', { name: 'Members', exact: true });
+    await members.getByText('by group support').waitFor();
+    const choices = await members.getByRole('combobox', { name: 'Role of Grete' }).count();
+    assert.equal(choices, 0, 'a role that comes from a group can be changed');
+    await checkPage(page);
+    await button(groupTable, 'Remove support').click();
+    await button(page.getByRole('dialog'), 'Remove').click();
+    await page.getByText('No group has a role.').waitFor();
+    const choice = members.getByRole('combobox', { name: 'Role of Grete' });
+    await eventually(async () => assert.equal(await choice.inputValue(), 'Viewer'));
   });
 
   it('[find B8] is removed with or without their keys and webhooks, which the pages then list', async (t) => {

@@ -28,7 +28,7 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
     const name = field(section, 'New view name');
     await name.fill('token');
     await name.press('Enter');
-    await section.getByText(/is reserved for a login page/).waitFor();
+    await section.getByText(/is reserved for another page/).waitFor();
     await name.fill('support');
     await name.press('Enter');
     await button(section, 'support').waitFor();

@@ -53,6 +53,7 @@ export async function startForgedTokenProvider(): Promise<ForgedTokenProvider> {
         issuer: url,
         authorization_endpoint: `${url}/authorize`,
         token_endpoint: `${url}/token`,
+        userinfo_endpoint: `${url}/userinfo`,
         jwks_uri: `${url}/keys`,
         response_types_supported: ['code'],
         subject_types_supported: ['public'],

@@ -7,7 +7,23 @@ import { listenLocally } from '../upstreams/local-server.ts';
 /** The password of every person at the provider. */
 export const password = 'correct horse battery staple';
 
-/** A real OpenID Connect provider: PKCE, a login form, opaque access tokens, rotating refresh tokens. */
+/** Claims of a person; others than these are not stated. */
+export type PersonClaims = {
+  email?: string;
+  email_verified?: boolean;
+  name?: string;
+  /** Groups, in the claim `groups` or in `namespacedGroupsClaim`. A test may state a claim of another shape. */
+  groups?: unknown;
+  [namespacedGroupsClaim]?: unknown;
+};
+
+/** A name like those that Auth0 requires. It is a plain name, not a path. */
+export const namespacedGroupsClaim = 'https://example.com/groups';
+
+/**
+ * A real OpenID Connect provider: PKCE, a login form, opaque access tokens, rotating refresh tokens. Anyone may log in,
+ * with any name and the one password; the name is the subject.
+ */
 export type HonestProvider = {
   readonly url: string;
   readonly port: number;
@@ -17,6 +33,12 @@ export type HonestProvider = {
   readonly logins: number;
   /** Creates a client with this redirect URI. Returns the `oauth` of a hosted server that logs people in here. */
   createOAuthConfig(callback: string): Promise<{ [field: string]: unknown }>;
+  /** Creates the client of a service at `baseUrl`, whose people sign in here. Returns its environment variables. */
+  createSignInClient(baseUrl: string): Promise<{ [variable: string]: string }>;
+  /** Changes claims of a person, which ID tokens and userinfo state from now on, including those of a refresh. */
+  setClaims(name: string, claims: PersonClaims): void;
+  /** Removes a person: they can no longer log in, and their refresh tokens are refused. */
+  removePerson(name: string): void;
   /** Returns the account that a live access token belongs to. */
   getAccount(token: string): Promise<string | undefined>;
   /** Ends every access token early; refresh tokens stay valid. */
@@ -29,6 +51,7 @@ export type HonestProvider = {
 export type HonestProviderOptions = { accessTokenSeconds?: number };
 
 const scopes = ['openid', 'email', 'offline_access', 'items:read'];
+const signInScopes = ['profile', 'groups'];
 
 /**
  * A separate store for each provider; the package's own store is shared by the whole process, and only for development.
@@ -56,13 +79,21 @@ function createAdapter(): AdapterFactory {
   };
 }
 
-function createProvider(issuer: string, adapter: AdapterFactory, accessTokenSeconds: number): Provider {
+/** Returns the claims of a person, or undefined for one who was removed. */
+type FindClaims = (accountId: string) => PersonClaims | undefined;
+
+function createProvider(
+  issuer: string,
+  adapter: AdapterFactory,
+  { accessTokenSeconds = 600 }: HonestProviderOptions,
+  findClaims: FindClaims,
+): Provider {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return new Provider(issuer, {
     adapter,
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kty: 'EC', use: 'sig', alg: 'ES256' }] },
     cookies: { keys: [randomBytes(32).toString('hex')] },
-    scopes,
+    scopes: [...scopes, ...signInScopes],
     pkce: { required: () => true },
     ttl: {
       ...{ AccessToken: accessTokenSeconds, AuthorizationCode: 60, IdToken: 600, Interaction: 600 },
@@ -71,13 +102,16 @@ function createProvider(issuer: string, adapter: AdapterFactory, accessTokenSeco
     clockTolerance: 0,
     rotateRefreshToken: true,
     features: { devInteractions: { enabled: false } },
-    claims: { openid: ['sub'], email: ['email'] },
+    claims: {
+      openid: ['sub'],
+      email: ['email', 'email_verified'],
+      profile: ['name'],
+      groups: ['groups', namespacedGroupsClaim],
+    },
     // Puts the claims into ID tokens too, not only into the userinfo response.
     conformIdTokenClaims: false,
-    findAccount: async (_ctx, accountId) => ({
-      accountId,
-      claims: async () => ({ sub: accountId, email: `${accountId}@people.example` }),
-    }),
+    findAccount: async (_ctx, accountId) =>
+      findClaims(accountId) && { accountId, claims: async () => ({ sub: accountId, ...findClaims(accountId) }) },
     interactions: { url: (_ctx, { uid }) => `/login/${uid}` },
   });
 }
@@ -93,7 +127,13 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
   const server = createServer();
   const { url, port, close } = await listenLocally(server);
   const adapter = createAdapter();
-  const provider = createProvider(url, adapter, options.accessTokenSeconds ?? 600);
+  const changedClaims = new Map<string, PersonClaims>();
+  const removedPeople = new Set<string>();
+  const findClaims: FindClaims = (name) =>
+    removedPeople.has(name)
+      ? undefined
+      : { email: `${name}@people.example`, email_verified: true, name, ...changedClaims.get(name) };
+  const provider = createProvider(url, adapter, options, findClaims);
   const issued: string[] = [];
   const refreshTokens: string[] = [];
   let logins = 0;
@@ -112,12 +152,27 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
       return provider.interactionFinished(request, response, { error: 'access_denied' });
     }
     const accountId = form.get('name') ?? '';
-    if (accountId === '' || form.get('password') !== password) return sendPage(403, 'That is not right.');
+    if (accountId === '' || form.get('password') !== password || !findClaims(accountId))
+      return sendPage(403, 'That is not right.');
     logins += 1;
     const grant = new provider.Grant({ accountId, clientId });
     grant.addOIDCScope(String(params.scope));
     const consent = { grantId: await grant.save() };
     await provider.interactionFinished(request, response, { login: { accountId }, consent });
+  }
+
+  async function createClient(redirectUris: string[], authentication: 'client_secret_post' | 'client_secret_basic') {
+    const client_id = `toolhost-${randomBytes(4).toString('hex')}`;
+    const client = { client_id, client_secret: randomBytes(32).toString('hex') };
+    await adapter('Client').upsert(client_id, {
+      ...client,
+      redirect_uris: redirectUris,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: authentication,
+      id_token_signed_response_alg: 'ES256',
+    });
+    return client;
   }
 
   const handleRequest = provider.callback();
@@ -134,20 +189,18 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
       return logins;
     },
     async createOAuthConfig(callback) {
-      const client_id = `toolhost-${randomBytes(4).toString('hex')}`;
-      const client = { client_id, client_secret: randomBytes(32).toString('hex') };
-      await adapter('Client').upsert(client_id, {
-        ...client,
-        redirect_uris: [callback],
-        grant_types: ['authorization_code', 'refresh_token'],
-        response_types: ['code'],
-        token_endpoint_auth_method: 'client_secret_post',
-        id_token_signed_response_alg: 'ES256',
-      });
+      const client = await createClient([callback], 'client_secret_post');
       // OpenID Connect Core, 11: offline access requires `prompt=consent`.
       const more = { scopes, extra_params: { prompt: 'consent' } };
       return { authorization_url: `${url}/auth`, token_url: `${url}/token`, ...client, ...more };
     },
+    async createSignInClient(baseUrl) {
+      const callbacks = [`${baseUrl}/login/callback`, `${baseUrl}/mcp/manage/callback`];
+      const { client_id, client_secret } = await createClient(callbacks, 'client_secret_basic');
+      return { OIDC_ISSUER: url, OIDC_CLIENT_ID: client_id, OIDC_CLIENT_SECRET: client_secret };
+    },
+    setClaims: (name, claims) => void changedClaims.set(name, { ...changedClaims.get(name), ...claims }),
+    removePerson: (name) => void removedPeople.add(name),
     getAccount: async (token) => (await provider.AccessToken.find(token))?.accountId,
     async revokeAccessTokens() {
       for (const token of issued) await (await provider.AccessToken.find(token))?.destroy();

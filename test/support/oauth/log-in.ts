@@ -18,7 +18,14 @@ async function followRedirects(browser: Browser, start: Page, end: string): Prom
 export async function logIn(browser: Browser, authorizationUrl: string | URL, name: string): Promise<URL> {
   const end = new URL(authorizationUrl).searchParams.get('redirect_uri') ?? '';
   const consent = await browser.get(authorizationUrl);
-  const login = await followRedirects(browser, await browser.press(consent, 'Allow and log in'), end);
-  const fields = { name, password };
-  return getNextUrl(await followRedirects(browser, await browser.press(login, 'Log in', { fields }), end));
+  return getNextUrl(await logInAtProvider(browser, await browser.press(consent, 'Allow and log in'), name, end));
+}
+
+/**
+ * Does a person's steps at the honest provider, whose login page `start` leads to. Returns the first page whose next
+ * step leads to `end`.
+ */
+export async function logInAtProvider(browser: Browser, start: Page, name: string, end: string): Promise<Page> {
+  const login = await followRedirects(browser, start, end);
+  return followRedirects(browser, await browser.press(login, 'Log in', { fields: { name, password } }), end);
 }

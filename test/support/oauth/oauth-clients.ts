@@ -39,8 +39,8 @@ export interface LoginClientKind {
 
 const redirectUrl = 'https://agent.example/callback';
 
-/** Stores an agent's login state, and sends the person to the authorization URL. */
-function createAgent({ completeLogin }: LoginContext) {
+/** Creates an agent that stores its login, and sends the person to the authorization URL. */
+export function createLoginAgent({ completeLogin }: Pick<LoginContext, 'completeLogin'>) {
   let client: v2.StoredOAuthClientInformation | undefined;
   let tokens: v2.StoredOAuthTokens | undefined;
   let discovery: v2.OAuthDiscoveryState | undefined;
@@ -92,7 +92,7 @@ const sdk1: LoginClientKind = {
   name: 'SDK v1',
   revision: '2025-11-25',
   async connect(access) {
-    const agent = createAgent(access);
+    const agent = createLoginAgent(access);
     const authProvider = agent.provider as OAuthClientProvider;
     const open = () => new StreamableHTTPClientTransport(new URL(access.url), { authProvider });
     const first = open();
@@ -112,7 +112,7 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
     name: `SDK v2, ${name}`,
     revision,
     async connect(access) {
-      const agent = createAgent(access);
+      const agent = createLoginAgent(access);
       const open = () => new v2.StreamableHTTPClientTransport(new URL(access.url), { authProvider: agent.provider });
       const newClient = () => new v2.Client(clientInfo, { versionNegotiation: { mode } });
       const first = open();

@@ -9,7 +9,7 @@ import { type Claims, startForgedTokenProvider } from './forged-token-provider.t
 import { clientWithId } from './oauth-client.ts';
 
 const host = 'tools.example.com';
-const base = `https://${host}`;
+export const productionUrl = `https://${host}`;
 
 /** A service in production mode, and the users of its identity provider, who sign in one after the other. */
 export type ProductionWorld = {
@@ -27,10 +27,11 @@ export type ProductionWorld = {
   stop(): Promise<void>;
 };
 
-/** Sends requests for the public URL to the port where the service listens behind its proxy. */
-function createFetch(port: number): typeof fetch {
+/** Sends requests for the public URL to the port where the service listens behind its proxy, and others as they are. */
+export function createProductionFetch(port: number): typeof fetch {
   return async (input, init = {}) => {
     const url = new URL(String(input));
+    if (url.host !== host) return fetch(url, init);
     const headers = new Headers(init.headers);
     if (init.body instanceof URLSearchParams) headers.set('content-type', 'application/x-www-form-urlencoded');
     headers.set('host', url.host);
@@ -49,7 +50,7 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
   const port = await findFreePort();
   const toolhost = await startToolhost({
     env: {
-      BASE_URL: base,
+      BASE_URL: productionUrl,
       HOST: '127.0.0.1',
       PORT: String(port),
       MASTER_KEY: randomBytes(32).toString('base64'),
@@ -59,20 +60,20 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
       ...env,
     },
   });
-  const send = createFetch(port);
+  const send = createProductionFetch(port);
 
   async function post(path: string, body: URLSearchParams | Json): Promise<Json> {
     const isForm = body instanceof URLSearchParams;
     const headers = { ...(!isForm && { 'content-type': 'application/json' }) };
     const init = { method: 'POST', headers, body: isForm ? body : JSON.stringify(body) };
-    const response = await send(`${base}${path}`, init);
+    const response = await send(`${productionUrl}${path}`, init);
     assert.ok(response.ok, `${path}: ${response.status}`);
     return (await response.json()) as Json;
   }
 
   async function requestApi(method: string, path: string, headers: Record<string, string>, body?: Json) {
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-    return readReply(await send(`${base}/api/v1${path}`, init));
+    return readReply(await send(`${productionUrl}/api/v1${path}`, init));
   }
 
   /** Registers an agent at a server and opens its consent page in a new browser. */
@@ -80,7 +81,7 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
     const redirectUri = 'https://agent.example/callback';
     const registration = await post(`/mcp/${slug}/register`, { client_name: 'Agent', redirect_uris: [redirectUri] });
     const id = String(registration.client_id);
-    const { url, verifier } = clientWithId(id, { issuer: `${base}/mcp/${slug}` }).authorization();
+    const { url, verifier } = clientWithId(id, { issuer: `${productionUrl}/mcp/${slug}` }).authorization();
     const browser = createBrowser(undefined, send);
     return { id, redirectUri, verifier, browser, consent: await browser.get(url) };
   }
@@ -89,7 +90,7 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
   async function returnFromProvider(browser: Browser, departure: URL, callback: string, claims: Claims): Promise<Page> {
     provider.setIdToken(departure.searchParams.get('nonce') ?? '', { claims });
     const state = departure.searchParams.get('state') ?? '';
-    return browser.get(`${base}${callback}?${new URLSearchParams({ code: 'x', state, iss: provider.url })}`);
+    return browser.get(`${productionUrl}${callback}?${new URLSearchParams({ code: 'x', state, iss: provider.url })}`);
   }
 
   return {
@@ -97,7 +98,7 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
     openConsentPage: async (slug) => (await registerAndAuthorize(slug)).consent,
     async signIn(claims) {
       const browser = createBrowser(undefined, send);
-      const departure = getNextUrl(await browser.get(`${base}/login`));
+      const departure = getNextUrl(await browser.get(`${productionUrl}/login`));
       const { status, html } = await returnFromProvider(browser, departure, '/login/callback', claims);
       assert.equal(status, 302, html);
       return browser.cookies(host).get('__Host-toolhost-session') ?? assert.fail('no session');
@@ -112,14 +113,14 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
         redirect_uri: redirectUri,
         client_id: id,
         code_verifier: verifier,
-        resource: `${base}/mcp/manage`,
+        resource: `${productionUrl}/mcp/manage`,
       };
       const { access_token: token } = await post('/mcp/manage/token', new URLSearchParams(form));
       return { token: String(token), consent };
     },
     requestAsUser(session, method, path, body) {
       const cookie = `__Host-toolhost-session=${session}`;
-      const headers = { origin: base, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+      const headers = { origin: productionUrl, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
       return requestApi(method, path, { cookie, ...headers }, body);
     },
     requestAsAgent: (token, method, path) => requestApi(method, path, { authorization: `Bearer ${token}` }),

@@ -73,6 +73,7 @@ export function buildGrant(more: Partial<Grant> = {}): Grant {
     client_name: 'Agent',
     user_id: null,
     person: null,
+    person_id: null,
     scope: 'read',
     agreement: 'agreed',
     sealed_tokens: 'sealed',
@@ -84,6 +85,8 @@ export function buildGrant(more: Partial<Grant> = {}): Grant {
     last_used_at: null,
     broken_at: null,
     revoked_at: null,
+    missing_scope: null,
+    challenged_at: null,
     ...more,
   };
 }

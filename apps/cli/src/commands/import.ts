@@ -31,9 +31,10 @@ type Options = ConnectionOptions &
     out?: string;
     force?: true;
     list?: 'chosen' | 'all' | 'problems';
+    into?: string;
   };
 
-export function addImport(program: Command): void {
+export function addImportCommand(program: Command): void {
   addConnectionOptions(program.command('import'))
     .description(
       'create a server from an API description: OpenAPI or Swagger, a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR',
@@ -61,6 +62,8 @@ export function addImport(program: Command): void {
       "request header for a description behind a login, as 'Name: value'; repeatable",
       collectHeader,
     )
+    .option('--into <slug>', 'add the tools to an existing server instead of creating one; requires --prefix')
+    .option('--prefix <prefix>', 'prefix of everything that is added with --into, such as mail')
     .option('--name <name>', 'name of the server')
     .option('--slug <slug>', 'slug of the server')
     .option('--plan', 'print what would be created, and stop')
@@ -82,13 +85,15 @@ Examples:
   toolhost import openapi.json --for 'triage issues' --plan
   toolhost import https://api.example.com/openapi.yaml --include pets --read-only --out pets.yaml
   cat bruno/*.bru | toolhost import - --plan
-  toolhost import openapi.json --include 'GET /pets*' --server https://pets.example.com --set credential=bearer`,
+  toolhost import openapi.json --include 'GET /pets*' --server https://pets.example.com --set credential=bearer
+  toolhost import mail.yaml --into office --prefix mail`,
     )
     .action(runImport);
 }
 
 async function runImport(from: string, options: Options): Promise<void> {
   const { slug } = options;
+  checkTarget(options);
   // Reading and planning may take a minute, so the slug is checked first.
   const problem = slug === undefined ? undefined : getSlugProblem(slug);
   if (problem !== undefined) throw new AppError('invalid', `--slug ${slug}: ${problem}`);
@@ -102,12 +107,21 @@ async function runImport(from: string, options: Options): Promise<void> {
   else await writeConfig(plan, from, options);
 }
 
+/** Checks the options that add to an existing server. @throws AppError invalid */
+function checkTarget({ into, prefix, slug, name, out }: Options): void {
+  if (into === undefined && prefix === undefined) return;
+  if (into === undefined || prefix === undefined)
+    throw new AppError('invalid', '--into SLUG and --prefix PREFIX belong together. Use both or neither');
+  if (slug !== undefined || name !== undefined || out !== undefined)
+    throw new AppError('invalid', '--into adds to an existing server. Omit --slug, --name, and --out');
+}
+
 function formatSize(characters: number): string {
   return characters < 100_000 ? `${Math.ceil(characters / 1000)} kB` : `${(characters / 1_000_000).toFixed(1)} MB`;
 }
 
 function toChoices({ url }: ImportSource, options: Options): ImportChoices {
-  const { include, exclude, for: purpose, readOnly, deprecated, fields, server, set, name, slug } = options;
+  const { include, exclude, for: purpose, readOnly, deprecated, fields, server, set, name, slug, prefix } = options;
   return {
     include,
     exclude,
@@ -119,6 +133,7 @@ function toChoices({ url }: ImportSource, options: Options): ImportChoices {
     answers: set,
     name,
     slug,
+    prefix,
     documentUrl: url,
   };
 }
@@ -168,16 +183,22 @@ async function createServer(source: ImportSource, options: Options): Promise<voi
     );
   }
   const client = await connect(options);
-  const { documentUrl, readOnly, ...choices } = toChoices(source, options);
-  const input = {
+  const { documentUrl, readOnly, prefix, name, slug, ...choices } = toChoices(source, options);
+  const request = {
     ...choices,
-    mode: 'create' as const,
     document: source.text,
     url: documentUrl,
     headers: options.header,
     read_only: readOnly,
     report: options.list,
   };
+  if (options.into !== undefined) {
+    const addition = { ...request, mode: 'apply' as const, slug: options.into, prefix };
+    const added = await client.run('addImport', addition as Input<'addImport'>);
+    if (options.json) return printJson(added);
+    return print(operations.addImport.toAgentText?.(added) ?? '');
+  }
+  const input = { ...request, mode: 'create' as const, name, slug };
   const result = await client.run('importApi', input as Input<'importApi'>);
   if (options.json) return printJson(result);
   print(operations.importApi.toAgentText?.(result) ?? '');
@@ -192,6 +213,7 @@ type ReimportOptions = ConnectionOptions & {
   apply?: true;
   check?: true;
   watch?: 'daily' | 'never';
+  prefix?: string;
   json?: true;
 };
 
@@ -203,6 +225,7 @@ export function addReimport(program: Command): void {
     .option('--apply', 'store the result as a new version; without it, only the changes are printed')
     .option('--add <what>', 'operations to add, in the form of import --include; repeatable', collectValue)
     .option('--take <key>', "resolve a conflict with the description's value; '*' is all; repeatable", collectValue)
+    .option('--prefix <prefix>', "prefix of the import to repeat, if the server has several; '' for the one without")
     .option('--server <url>', 'URL of the API, instead of the one in the description')
     .option(
       '--header <header>',
@@ -243,6 +266,7 @@ async function runReimport(slug: string, from: string | undefined, options: Reim
   const source = from === undefined ? undefined : await readImportSource(from, options.header);
   const input = {
     slug,
+    prefix: options.prefix,
     mode: options.apply ? ('apply' as const) : ('plan' as const),
     document: source?.text,
     url: source?.url,

@@ -5,7 +5,8 @@ import { outcomeLabels } from './call-filter.ts';
 
 export const callerLabels: { [kind: string]: string } = {
   api_key: 'API key',
-  oauth: 'Login',
+  oauth: 'Login (OAuth)',
+  login: 'Login',
   caller_token: 'Caller token',
   try_out: 'Try-out',
   playground: 'Playground',

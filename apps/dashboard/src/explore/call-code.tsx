@@ -48,7 +48,7 @@ function CodeFormats({ slug, view, tool, args }: Props) {
 }
 
 function getCredential({ access, open }: ServerRecord): CallCredential {
-  if (access === 'api_key') return 'api_key';
+  if (access === 'api_key' || access === 'login') return 'api_key';
   if (access === 'caller_token') return open ? 'none' : 'caller_token';
   return 'login';
 }

@@ -3,6 +3,8 @@ import { IconMessages, IconPlayerStop, IconSend } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { useCanEdit } from '../frame/session.ts';
+import { needsCallerToken } from '../servers/access.ts';
+import { MissingValuesAlert } from '../servers/own-values.tsx';
 import { useCurrentServer } from '../servers/server-page.tsx';
 import { Confirm } from '../ui/actions/confirm.tsx';
 import { Rows } from '../ui/rows.tsx';
@@ -19,15 +21,13 @@ import { useConversation } from './use-conversation.ts';
 
 /** Conversation with a model that can use the server's tools. */
 export function PlaygroundTab() {
-  const { server, config } = useCurrentServer();
+  const { server } = useCurrentServer();
   const [search] = useSearchParams();
   const view = search.get('view') ?? undefined;
   const [target, setTarget] = useState<Target>(view === undefined ? {} : { view });
   const [token, setToken] = useState('');
   const model = useModel();
   const conversation = useConversation({ slug: server.slug, model: model.request, modelName: model.name, token });
-  const isForwarding =
-    server.access !== 'api_key' && (config.authentication !== undefined || config.oauth !== undefined);
   return (
     <div className="th-playground">
       <Stack gap="md" miw={0} className="th-settings">
@@ -37,7 +37,7 @@ export function PlaygroundTab() {
         <Section title="Tools">
           <Stack gap="sm">
             <TargetChoice target={target} onChange={setTarget} />
-            {isForwarding && (
+            {needsCallerToken(server) && (
               <SecretInput
                 label="API token"
                 description="This server forwards the caller's token to the API. It is used for these calls and not stored."
@@ -51,6 +51,7 @@ export function PlaygroundTab() {
       </Stack>
       <Section title="Playground" text="Ask a model, and see which tools it calls and what they return.">
         <Stack gap="lg">
+          <MissingValuesAlert />
           <Conversation conversation={conversation} />
           <Composer conversation={conversation} target={target} model={model} />
         </Stack>

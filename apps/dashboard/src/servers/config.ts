@@ -10,6 +10,7 @@ export type Config = JsonObject & {
   authentication?: unknown;
   credentials?: unknown;
   oauth?: unknown;
+  login?: unknown;
   tools?: unknown;
   views?: unknown;
 };
@@ -88,6 +89,20 @@ export function getTools(config: Config): JsonObject[] {
 
 export function getViews(config: Config): JsonObject {
   return isObject(config.views) ? config.views : {};
+}
+
+/** Returns the fields that each person fills in when they log in. */
+export function getLoginFields({ login }: Config): JsonObject[] {
+  return asList(getValueAt(login, ['fields'])).map((field) => (isObject(field) ? field : {}));
+}
+
+/** Returns the names of values that belong to a person or a login, and are not secrets of the server. */
+export function getPersonalNames(config: Config): string[] {
+  const loginValues = getValueAt(config.oauth, ['values']);
+  return [
+    ...getLoginFields(config).map(({ name }) => asText(name)),
+    ...(isObject(loginValues) ? Object.keys(loginValues) : []),
+  ];
 }
 
 /** Returns the names of credentials that a tool may use instead of the server's. */

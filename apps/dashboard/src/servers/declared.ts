@@ -2,7 +2,8 @@
 
 /** Allowed names of each object, by path. `*` is any entry of a list or a map. */
 export const allowedNames: Record<string, readonly string[]> = {
-  "": ["name","slug","description","authentication","credentials","oauth","login","base_url","headers","forward_headers","variables","tool_mode","max_response_tokens","imported","tools","views"],
+  "": ["name","slug","description","public","icons","website_url","authentication","credentials","oauth","login","base_url","headers","forward_headers","variables","tool_mode","max_response_tokens","imported","tools","views"],
+  "icons.*": ["src","mimeType","sizes"],
   "authentication": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "authentication.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "credentials.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
@@ -16,7 +17,7 @@ export const allowedNames: Record<string, readonly string[]> = {
   "login.views.*": ["group","view"],
   "login.fields.*": ["name","label","help","secret","optional","default","pattern","max_length"],
   "variables.*": ["value","description","enum"],
-  "imported": ["id","document"],
+  "imported.*": ["id","document","prefix"],
   "tools.*": ["name","title","description","method","url","headers","credential","input_schema","response_transform","timeout_ms","annotations","output_schema","array_format","body","body_template","response_limit_bytes","max_response_tokens","response_fields","response_headers","redirects","tags","pinned","imported_from","disabled"],
   "tools.*.input_schema.*": ["type","description","enum","default","minimum","maximum","minLength","maxLength","pattern","format","examples","required","nullable","items","properties","optional","in","wire_name","style","value","allow_slashes","allow_reserved","content","file_name","media_type","x-mcp-header"],
   "tools.*.input_schema.*.file_name": ["argument"],
@@ -28,6 +29,7 @@ export const allowedNames: Record<string, readonly string[]> = {
 
 /** Allowed values of each text, by path. */
 export const allowedValues: Record<string, readonly string[]> = {
+  "icons.*.mimeType": ["image/png","image/jpeg","image/jpg","image/svg+xml","image/webp"],
   "authentication.type": ["Bearer","ApiKey","Basic","QueryParam","Cookie","ClientCredentials","AwsSigV4"],
   "authentication.client_auth": ["basic","body"],
   "authentication.*.type": ["Bearer","ApiKey","Basic","QueryParam","Cookie","ClientCredentials","AwsSigV4"],

@@ -10,6 +10,7 @@ import { PageHeader } from '../ui/page-header.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { AccessBadge } from '../ui/text/access-badge.tsx';
 import { toVisible } from '../ui/text/visible.ts';
+import { hasLoginPage } from './access.ts';
 import { Tags } from './list/tags.tsx';
 import { useServer } from './server-queries.ts';
 
@@ -61,7 +62,6 @@ function Heading({ detail }: { detail: ServerDetail }) {
 
 /** Returns the tabs of a server, each with its guide. */
 function getTabs({ server, config }: ServerDetail): { to: string; label: string; guide: Guide }[] {
-  const hasLogins = server.access === 'oauth' || server.access === 'passthrough';
   const tabs: [string, string, Guide][] = [
     ['', 'Home', 'docs/troubleshooting.md'],
     ['/tools', 'Tools', 'docs/configuration.md'],
@@ -71,7 +71,7 @@ function getTabs({ server, config }: ServerDetail): { to: string; label: string;
     ['/playground', 'Playground', 'docs/playground.md'],
     ['/connect', 'Connect', 'docs/clients.md'],
     ['/secrets', 'Secrets', 'docs/credentials.md'],
-    ...(hasLogins ? [['/logins', 'Logins', 'docs/logins.md'] as [string, string, Guide]] : []),
+    ...(hasLoginPage(server) ? [['/logins', 'Logins', 'docs/logins.md'] as [string, string, Guide]] : []),
     ...(config.imported ? [['/import', 'Import', 'docs/import.md'] as [string, string, Guide]] : []),
     ['/versions', 'Versions', 'docs/files.md'],
     ['/options', 'Options', 'docs/limits.md'],

@@ -18,12 +18,7 @@ import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { formatAccess, formatName, useRemoval } from './member-access.tsx';
-
-const roles = [
-  { value: 'owner', label: 'Owner' },
-  { value: 'editor', label: 'Editor' },
-  { value: 'viewer', label: 'Viewer' },
-];
+import { formatRole, roleOptions } from './role-options.ts';
 
 /** Member, or invited person who has not joined yet. */
 type MemberOrInvitation = Member | Invitation;
@@ -58,10 +53,10 @@ export function MembersSection() {
     {
       label: 'Role',
       cell: (person) =>
-        'id' in person && isOwner ? (
+        'id' in person && isOwner && person.role_group === undefined ? (
           <RoleChoice member={person} />
         ) : (
-          roles.find(({ value }) => value === person.role)?.label
+          <RoleText person={person} />
         ),
     },
     { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
@@ -129,6 +124,16 @@ function MemberName({ person }: { person: MemberOrInvitation }) {
   );
 }
 
+function RoleText({ person }: { person: MemberOrInvitation }) {
+  const group = 'role_group' in person ? person.role_group : undefined;
+  return (
+    <>
+      {formatRole(person.role)}
+      {group !== undefined && <Hint size="xs">by group {toVisible(group)}</Hint>}
+    </>
+  );
+}
+
 function RoleChoice({ member }: { member: Member }) {
   const change = useAction({
     run: (role: Role) => api('updateMember', { id: member.id, role }),
@@ -142,7 +147,7 @@ function RoleChoice({ member }: { member: Member }) {
   return (
     <Select
       aria-label={`Role of ${formatName(member)}`}
-      data={roles}
+      data={roleOptions}
       value={member.role}
       onChange={(role) => role && change.mutate(role as Role)}
       allowDeselect={false}
@@ -179,7 +184,7 @@ function InviteForm() {
           autoComplete="off"
         />
         <Group gap="sm" wrap="nowrap" align="flex-end">
-          <Select label="Role" data={roles} allowDeselect={false} w={120} {...form.getInputProps('role')} />
+          <Select label="Role" data={roleOptions} allowDeselect={false} w={120} {...form.getInputProps('role')} />
           <Button type="submit" variant="default" loading={invite.isPending}>
             Invite
           </Button>

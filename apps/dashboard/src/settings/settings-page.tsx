@@ -16,6 +16,7 @@ import { useOperationQuery } from '../use-operation-query.ts';
 import { ExportAndDeleteSection } from './export-and-delete.tsx';
 import { FormerMembersSection } from './member-access.tsx';
 import { MembersSection } from './members-section.tsx';
+import { RoleGroupsSection } from './role-groups-section.tsx';
 
 export function SettingsPage() {
   return (
@@ -24,6 +25,7 @@ export function SettingsPage() {
       <Stack gap="md">
         <WorkspaceSection />
         <MembersSection />
+        <RoleGroupsSection />
         <FormerMembersSection />
         <AgentsSection />
         <RetentionSection />

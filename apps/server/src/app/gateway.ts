@@ -5,6 +5,7 @@ import { createFileStore } from '../gateway/files/stored-files.ts';
 import { createContinuationStore } from '../gateway/long-results/continuations.ts';
 import { createCallerOptions } from './adapters/callers.ts';
 import { createGetEndpoint } from './adapters/endpoints.ts';
+import { createScopeRequests } from './adapters/scope-requests.ts';
 import { createThreadWork } from './adapters/threads.ts';
 import type { Caches } from './caches.ts';
 import type { CallLimiters } from './call-limiters.ts';
@@ -28,6 +29,7 @@ export function createGateway(foundation: Foundation, { caches, logins, limiters
     circuits: limiters.circuits,
     urlProblem: createUrlRule(config),
     clientTokens: logins.clientTokens,
+    requestScopes: createScopeRequests(store.db, now),
     continuations: createContinuationStore(storeOptions),
     files: createFileStore(storeOptions),
     fileUrls: createFileUrls(config.baseUrl, config.serverHosts),

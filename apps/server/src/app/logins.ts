@@ -1,8 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { AppError, OAuthError } from '@toolhost/errors/errors';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
+import { getFieldHosts, getValuesAgreement } from '@toolhost/tool-config/field-hosts';
+import type { LoginRules } from '@toolhost/tool-config/login';
 import { getOAuthValues, getTokenOrigins, type OAuth } from '@toolhost/tool-config/oauth';
-import { configSecrets } from '@toolhost/tool-config/server-config';
+import { configSecrets, type ServerConfig } from '@toolhost/tool-config/server-config';
 import { getOrigins } from '@toolhost/tool-config/server-wide';
 import { isReadOnly } from '@toolhost/tool-config/view';
 import { localWorkspace } from '../config.ts';
@@ -11,8 +13,18 @@ import { createIdentityProvider, getCauseMessage, type Identity, type IdentityPr
 import { signInPerson } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-documents.ts';
 import { createClientTokens } from '../oauth/client-tokens.ts';
-import type { LoginServer, LoginView, OAuthDeps, RequestDeps, TokenResponse } from '../oauth/oauth-deps.ts';
+import type {
+  LoginServer,
+  LoginTool,
+  LoginView,
+  OAuthDeps,
+  Provider,
+  RequestDeps,
+  TokenResponse,
+} from '../oauth/oauth-deps.ts';
 import { createPassthroughTokens } from '../oauth/passthrough.ts';
+import type { ServerLogin } from '../oauth/people.ts';
+import { createPersonValues } from '../oauth/person-values.ts';
 import { createHostedProvider, getDisplayedCode, getDisplayedMessage, toDisplayedPerson } from '../oauth/provider.ts';
 import { createGrantTokens, createUnsavedTokens, type GrantTokens } from '../oauth/provider-tokens.ts';
 import { createRefreshRefusals } from '../oauth/refresh-refusals.ts';
@@ -27,6 +39,7 @@ import type { Caches } from './caches.ts';
 import type { Foundation } from './foundation.ts';
 import type { FullConfig } from './full-config.ts';
 import { createServerHostUrls } from './operation-deps.ts';
+import { createPeople } from './people.ts';
 
 /** Creates the logins of agents at hosted servers, and of people at the dashboard and the management server. */
 export function createLogins(foundation: Foundation, caches: Caches) {
@@ -43,9 +56,15 @@ export function createLogins(foundation: Foundation, caches: Caches) {
   const signIn = createSignInDeps(config, db, now);
   const passthroughTokens = createPassthroughTokens(db, freshness, { random: randomBytes, now });
   invalidateOn(passthroughTokens, 'server', 'grant');
-  const unsavedTokens = createUnsavedTokens((message, fields) => log.warn(fields, message));
+  const warn = (message: string, fields: { [key: string]: unknown }) => log.warn(fields, message);
+  const unsavedTokens = createUnsavedTokens(warn);
   const ownHosts = createServiceHosts(config);
+  const onCommitted = changes.pollAfterCommit;
+  const personValues = createPersonValues({ db, keyring, random: randomBytes, now, onCommitted, log: warn }, freshness);
+  invalidateOn(personValues, 'grant');
   const oauth: OAuthDeps = {
+    people: signIn.people,
+    personValues,
     db,
     keyring,
     http,
@@ -64,7 +83,7 @@ export function createLogins(foundation: Foundation, caches: Caches) {
       const server = await caches.servers.find(slug, chargeQuery);
       return server && getLoginServer(server);
     },
-    onCommitted: changes.pollAfterCommit,
+    onCommitted,
     log: (message, fields) => log.info(fields, message),
     onTokenUse: caches.credentialUses.recordLoginUse,
     onEvent: foundation.observability.onLoginEvent,
@@ -93,11 +112,16 @@ export function createLogins(foundation: Foundation, caches: Caches) {
 
 /** Creates the sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
 function createSignInDeps(config: FullConfig, db: Database['db'], now: () => number) {
-  const identity = createIdentityProvider(config.identity.find, config.identity.host);
+  const identity = createIdentityProvider(config.identity, config.groupsClaim);
   const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
   const welcomePerson = (person: Identity) =>
     transact(db, (transaction) => signInPerson(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
-  return { identity, welcomePerson, managementLogin: createManagementLogin(config, identity, welcomePerson) };
+  return {
+    identity,
+    welcomePerson,
+    people: createPeople({ config, identity, db, random: randomBytes, now, welcomePerson }),
+    managementLogin: createManagementLogin(config, identity, welcomePerson),
+  };
 }
 
 /** Creates the login of the management server. Its provider is the identity provider of the dashboard. */
@@ -123,15 +147,17 @@ function createManagementLogin(
     agreement: 'management',
     views: [],
     findView: () => undefined,
+    listTools: () => [],
+    audience: [],
+    login: undefined,
     provider: {
       host: identity.host,
-      audience: [],
       returnsForm: false,
       codeParameter: 'code',
       getDisplayedCode: (error) => getDisplayedCode(error, []),
       getDisplayedMessage: (description) => getDisplayedMessage(description, []),
       buildAuthorizationUrl: ({ state, verifier }) =>
-        identity.authorizationUrl({ state, verifier, nonce: deriveNonce(verifier) }, redirectUri),
+        identity.authorizationUrl({ state, verifier, nonce: deriveNonce(verifier) }, redirectUri, { offline: false }),
       async exchange({ parameters, state, verifier }) {
         const returned = new URL(redirectUri);
         returned.search = parameters.toString();
@@ -186,12 +212,10 @@ function createLoginServers(options: LoginServersOptions): (server: HostedServer
 }
 
 function toLoginServer(server: HostedServer, options: LoginServersOptions): LoginServer | undefined {
-  const { oauth } = server.config;
-  if (!oauth) return undefined;
+  const { oauth, login, views } = server.config;
+  if (!oauth && !login) return undefined;
   const upstreamOrigins = getOrigins(server.config);
-  const mode = oauth.token_mode ?? 'issued';
-  const secret = server.secrets.get(configSecrets.clientSecret);
-  const canSendSecret = getTokenOrigins(oauth).every((origin) => secret?.origins.includes(origin));
+  const mode = oauth?.token_mode ?? 'issued';
   return {
     id: server.id,
     workspaceId: server.workspaceId,
@@ -199,33 +223,47 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     name: server.config.name,
     issuer: buildUrl(options.baseUrl, routes.mcp, server.slug),
     serverHostUrl: options.getServerHostUrl(server.slug),
-    scopes: oauth.scopes,
+    scopes: oauth?.scopes ?? [],
     mode,
-    agreement: hashAgreement([
-      oauth.authorization_url,
-      oauth.token_url,
-      oauth.client_id,
-      mode,
-      ...upstreamOrigins.sort(),
-      ...getQuirkHosts(oauth),
-    ]),
-    views: Object.keys(server.config.views ?? {}),
+    // Without a provider, the person's token is of this service only, and their values have their own agreement.
+    agreement: oauth
+      ? hashAgreement([
+          ...[oauth.authorization_url, oauth.token_url, oauth.client_id, mode],
+          ...upstreamOrigins.toSorted(),
+          ...getQuirkHosts(oauth),
+        ])
+      : hashAgreement(['login']),
+    views: Object.keys(views ?? {}),
     findView: (name) => toLoginView(server, name),
-    provider: createHostedProvider({
-      oauth,
-      clientSecret: canSendSecret ? (secret?.value ?? '') : '',
-      workspaceId: server.workspaceId,
-      redirectUri: buildUrl(options.baseUrl, routes.callback, server.slug),
-      audience: [...new Set(getTokenRecipients(upstreamOrigins, oauth).map((url) => new URL(url).host))],
-      userAgent: formatUserAgent(options.baseUrl),
-      http: options.http,
-      now: options.now,
-    }),
+    listTools: () => toLoginTools(server.config),
+    audience: [...new Set([...upstreamOrigins, ...toUserinfoOrigins(oauth)].map(toHost))],
+    provider: oauth && toProvider(server, oauth, options),
+    login: login && toServerLogin(server.config, login),
   };
 }
 
-function getTokenRecipients(upstreamOrigins: readonly string[], { userinfo_url: userinfoUrl }: OAuth): string[] {
-  return [...upstreamOrigins, ...(userinfoUrl === undefined ? [] : [userinfoUrl])];
+/** Returns the host of an origin, which may depend on the person (`https://{{site}}.example.com`). */
+function toHost(origin: string): string {
+  return origin.replace(/^[a-z]+:\/\//i, '');
+}
+
+function toProvider(server: HostedServer, oauth: OAuth, options: LoginServersOptions): Provider {
+  const secret = server.secrets.get(configSecrets.clientSecret);
+  const canSendSecret = getTokenOrigins(oauth).every((origin) => secret?.origins.includes(origin));
+  return createHostedProvider({
+    oauth,
+    clientSecret: canSendSecret ? (secret?.value ?? '') : '',
+    workspaceId: server.workspaceId,
+    redirectUri: buildUrl(options.baseUrl, routes.callback, server.slug),
+    userAgent: formatUserAgent(options.baseUrl),
+    http: options.http,
+    now: options.now,
+  });
+}
+
+/** Returns the origin that receives the token to say more about the login. */
+function toUserinfoOrigins({ userinfo_url: userinfoUrl }: Partial<OAuth> = {}): string[] {
+  return userinfoUrl === undefined ? [] : [new URL(userinfoUrl).origin];
 }
 
 /** Returns the further hosts that receive the token, or that the login takes from the provider. */
@@ -235,11 +273,28 @@ function getQuirkHosts(oauth: OAuth): string[] {
   return [...(tokenUrl ? [...tokenUrl.hosts, tokenUrl.path] : []), ...(userinfoUrl ? [userinfoUrl] : []), ...declared];
 }
 
+function toServerLogin(config: ServerConfig, rules: LoginRules): ServerLogin {
+  const hosts = getFieldHosts(config);
+  const fields = (rules.fields ?? []).map((field) => ({ ...field, hosts: hosts.get(field.name) ?? [] }));
+  return {
+    rules,
+    hasOauth: config.oauth !== undefined,
+    identifiesPeople: config.oauth === undefined || rules.allow !== undefined || rules.views !== undefined,
+    fields,
+    valuesAgreement: getValuesAgreement(fields, hosts),
+  };
+}
+
+function toLoginTools({ tools }: Pick<ServerConfig, 'tools'>): LoginTool[] {
+  return tools
+    .filter(({ disabled }) => !disabled)
+    .map((tool) => ({ name: tool.title ?? tool.name, isReadOnly: isReadOnly(tool) }));
+}
+
 function toLoginView(server: HostedServer, name: string): LoginView | undefined {
   const view = server.findView(name);
   if (!view) return undefined;
-  const tools = view.config.tools.map((tool) => ({ name: tool.title ?? tool.name, isReadOnly: isReadOnly(tool) }));
-  return { name, title: view.config.name, tools };
+  return { name, title: view.config.name, tools: toLoginTools(view.config) };
 }
 
 /**

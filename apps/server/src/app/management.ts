@@ -3,6 +3,7 @@ import { createTryOut } from '../gateway/try-out.ts';
 import type { Serving } from '../operations/operation.ts';
 import { createConcurrencyLimiters } from '../operations/quotas/concurrency-limiters.ts';
 import type { ServingRunner } from '../operations/run-operation.ts';
+import { createFindPerson } from './adapters/callers.ts';
 import { createConnectionProbe } from './adapters/connection-probe.ts';
 import { createReadLongBody } from './adapters/long-bodies.ts';
 import { createNotificationSender } from './adapters/notifier.ts';
@@ -56,7 +57,8 @@ function createServing({ http, secrets, log, runtime }: Foundation, deps: Manage
   const { oauth, grants } = deps.logins;
   const { callDeps, getEndpoint } = deps.gateway;
   const { servers } = deps.caches;
-  const tryOut = createTryOut(servers, callDeps, runtime.clock);
+  const findPerson = createFindPerson(deps.logins);
+  const tryOut = createTryOut(servers, { ...callDeps, findPerson }, runtime.clock);
   return {
     currentUsage: deps.limiters.currentUsage,
     callTool: tryOut.callTool,

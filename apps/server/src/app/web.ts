@@ -7,7 +7,9 @@ import { Unauthenticated } from '@toolhost/errors/errors';
 import { loadSequentially, yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import type { Hono } from 'hono';
 import { createAddressLimit, createReturnLimit } from '../edge/address-limit.ts';
+import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
 import { authenticate, findSessionActor } from '../manage/actors.ts';
+import { createPublishedDocuments, type PublishedServer } from '../manage/published-documents.ts';
 import { createSignIn } from '../manage/sign-in.ts';
 import { createOAuthRouter, toResourceMetadata } from '../oauth/router.ts';
 import { loadOperations } from '../operations/load-operations.ts';
@@ -15,12 +17,14 @@ import type { Actor } from '../operations/operation.ts';
 import type { ServingRunner } from '../operations/run-operation.ts';
 import { resourceFolder } from '../resource-folder.ts';
 import { apiPath } from '../routes.ts';
+import { findPublicSlugs } from '../store/servers/public-servers.ts';
 import { version } from '../version.ts';
 import { createManagerCredentials } from './adapters/callers.ts';
 import type { Caches } from './caches.ts';
 import type { CallLimiters } from './call-limiters.ts';
 import type { Foundation } from './foundation.ts';
 import type { Logins } from './logins.ts';
+import { createServerHostUrls } from './operation-deps.ts';
 
 /** Routes of everything except the MCP endpoints and the probes. */
 export type Web = {
@@ -87,6 +91,16 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
     onResponse: observability.webRouterHooks.onResponse,
     onUnexpected,
     loginRouter,
+    publishedDocuments: createPublishedDocuments({
+      baseUrl: config.baseUrl,
+      ownHosts: oauth.ownHosts,
+      getServerHostUrl: createServerHostUrls(config),
+      findServer: async (slug, chargeQuery) => toPublishedServer(await deps.caches.servers.find(slug, chargeQuery)),
+      findPublicSlugs: () => findPublicSlugs(oauth.db),
+      appsChallenges: config.appsChallenges,
+      isWithinRateLimit: createPerMinuteLimit(loginRequestsPerMinute),
+      getQueryCharge: unverifiedCallers.getQueryCharge,
+    }),
     canSignOut: createPerMinuteLimit(loginRequestsPerMinute),
     signIn: createSignIn({
       db: oauth.db,
@@ -102,6 +116,12 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
     }),
   });
   return { serve, loginRouter };
+}
+
+function toPublishedServer(server: HostedServer | undefined): PublishedServer | undefined {
+  if (!server) return undefined;
+  const { slug, access, config, info } = server;
+  return { slug, access, config, version: (JSON.parse(info) as { version: string }).version };
 }
 
 /**

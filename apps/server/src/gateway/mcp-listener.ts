@@ -395,8 +395,9 @@ function writeChunks(response: ServerResponse, chunks: readonly JsonText[]): voi
  */
 export function formatChallenge(error: Unauthenticated, hints: LoginHints | undefined): string {
   const params: string[] = [];
+  const scopes = error.scopes ?? hints?.scopes ?? [];
   if (hints) params.push(`resource_metadata="${hints.resourceMetadata}"`);
-  if (hints && hints.scopes.length > 0) params.push(`scope="${hints.scopes.join(' ')}"`);
+  if (scopes.length > 0) params.push(`scope="${scopes.join(' ')}"`);
   if (error.refusal === 'invalid') params.push('error="invalid_token"');
   if (error.refusal === 'forbidden') params.push('error="insufficient_scope"');
   if (error.refusal !== 'missing') params.push(`error_description="${errorDescription(error.message)}"`);

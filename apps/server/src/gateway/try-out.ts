@@ -21,6 +21,7 @@ import { isCapturing } from './call/call.ts';
 import type { CallToolDeps } from './call/call-tool.ts';
 import { type CallPreview, findPreview, previewCall } from './call/preview-call.ts';
 import { checkOnThread } from './call/thread-work.ts';
+import type { CallingPerson } from './callers/caller.ts';
 import { getTextsAtStart } from './captures/capture-job.ts';
 import { createSizeReader, replaceFileUrls } from './files/argument-files.ts';
 import type { HostedServer, HostedTool } from './hosted/hosted-server.ts';
@@ -38,10 +39,22 @@ type DisplayedResult = {
   left_out?: string;
 };
 
+/** Finds the values of a user at a server. */
+type FindPerson = (server: HostedServer, userId: string | undefined) => Promise<CallingPerson | undefined>;
+
+/** Returns true if a server accepts API keys, so that a call needs no other token. */
+function acceptsKeys({ access }: HostedServer): boolean {
+  return access === 'api_key' || access === 'login';
+}
+
 /**
  * Runs a tool for a try-out. The operations that call it have checked the permissions. `clock` returns monotonic ms.
  */
-export function createTryOut(servers: HostedServers, deps: CallToolDeps, clock: () => number) {
+export function createTryOut(
+  servers: HostedServers,
+  deps: CallToolDeps & { findPerson: FindPerson },
+  clock: () => number,
+) {
   const prepare = (server: HostedServer, tool: HostedTool, args: Arguments) =>
     preparePreviewArguments(server, tool, args, deps);
   /** Returns the prepared arguments of a call, or undefined if they are invalid. */
@@ -68,7 +81,8 @@ export function createTryOut(servers: HostedServers, deps: CallToolDeps, clock: 
           network: undefined,
           isVerified: true,
           limitedKeys: call.limitedKeys,
-          token: server.access === 'api_key' ? undefined : call.token,
+          token: acceptsKeys(server) ? undefined : call.token,
+          person: server.personalNames.size > 0 ? await deps.findPerson(server, call.userId) : undefined,
         },
         {
           name: call.tool,
@@ -174,7 +188,7 @@ function getInnerCall(server: HostedServer, { tool, args }: TestCall) {
 
 /** Rejects a try-out that lacks the token it needs. It is not a call and leaves no record. @throws AppError invalid */
 function checkToken(server: HostedServer, tool: HostedTool, callerToken: string | undefined): void {
-  if (callerToken !== undefined || server.access === 'api_key' || tool.request.credentials.length === 0) return;
+  if (callerToken !== undefined || acceptsKeys(server) || tool.request.credentials.length === 0) return;
   throw new AppError('invalid', "token: this server forwards the caller's token; provide one to try the tool", {
     problems: [{ path: 'token', message: "this server forwards the caller's token; provide one to try the tool" }],
   });

@@ -12,7 +12,13 @@ export type LocalIdentity = { getOptions(): Promise<IdentityOptions>; close(): P
 const clientId = 'toolhost';
 /** Lifetime of all tokens and sessions of the provider, in seconds. */
 const lifetimeS = 3600;
-const account = { sub: 'local', name: 'You, on this machine', email: 'you@localhost.example', email_verified: true };
+/** The only person of local mode. */
+export const localAccount = {
+  sub: 'local',
+  name: 'You, on this machine',
+  email: 'you@localhost.example',
+  email_verified: true,
+};
 
 /** Creates the provider. It starts at the first sign-in, on `preferredPort` or, if that is taken, on any free port. */
 export function createLocalIdentity(preferredPort: number, redirectUris: string[]): LocalIdentity {
@@ -61,7 +67,7 @@ async function startProvider(
     conformIdTokenClaims: false,
     cookies: { keys: [randomBytes(32).toString('base64url')] },
     features: { devInteractions: { enabled: false } },
-    findAccount: (_context, id) => ({ accountId: id, claims: () => ({ ...account, sub: id }) }),
+    findAccount: (_context, id) => ({ accountId: id, claims: () => ({ ...localAccount, sub: id }) }),
     interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
     jwks: { keys: [await generateSigningKey()] },
     renderError(context) {
@@ -146,9 +152,10 @@ async function handleInteraction(
   if (isForm || interactionDetails.prompt.name === 'consent') {
     const { grantId } = interactionDetails;
     const grant =
-      (grantId && (await provider.Grant.find(grantId))) || new provider.Grant({ accountId: account.sub, clientId });
+      (grantId && (await provider.Grant.find(grantId))) ||
+      new provider.Grant({ accountId: localAccount.sub, clientId });
     grant.addOIDCScope('openid email profile');
-    const result = { login: { accountId: account.sub }, consent: { grantId: await grant.save() } };
+    const result = { login: { accountId: localAccount.sub }, consent: { grantId: await grant.save() } };
     await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
     return;
   }

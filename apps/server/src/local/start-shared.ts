@@ -32,6 +32,7 @@ export async function startSharedServices(
     identity: {
       find: localProvider ? localProvider.getOptions : createConfiguredIdentity(oidc),
       host: getIdentityHost(oidc),
+      isBuiltIn: oidc === undefined,
     },
     async close() {
       await example?.close();

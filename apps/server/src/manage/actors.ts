@@ -30,8 +30,8 @@ export async function authenticate(
   if (person) return person;
   const key = await credentials.verifyApiKey(bearer, chargeQuery);
   if (!key) throw new Unauthenticated('invalid', 'the API key or token is not valid');
-  const { id, workspaceId, scopes, servers, limitedBy } = key;
-  return { kind: 'api_key', id, workspaceId, scopes, servers, callLimits: limitedBy };
+  const { id, workspaceId, scopes, servers, limitedBy, createdBy } = key;
+  return { kind: 'api_key', id, userId: createdBy, workspaceId, scopes, servers, callLimits: limitedBy };
 }
 
 /** Returns true if an actor may manage anything. A key that may only call tools may not use the management server. */
@@ -76,5 +76,14 @@ export async function findSessionActor(
   if (!role) return undefined;
   if (!safeMethods.has(request.method ?? '')) requireSameOrigin(request.headers, deps.baseUrl);
   const { userId: id, workspaceId } = session;
-  return { kind: 'user', id, workspaceId, scopes: getRoleScopes(role), servers: undefined, role, sessionHash: hash };
+  return {
+    kind: 'user',
+    id,
+    userId: id,
+    workspaceId,
+    scopes: getRoleScopes(role),
+    servers: undefined,
+    role,
+    sessionHash: hash,
+  };
 }

@@ -1,8 +1,10 @@
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 import { setRunningTimeout } from '@toolhost/limits/running-time';
-import type { Configuration, CustomFetch } from 'openid-client';
+import { parseUrl } from '@toolhost/tool-config/http/read-url';
+import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client';
 import { isSingleAddress } from '../email-address.ts';
 import { toSingleLine } from '../http/page.ts';
+import { maxGroupLength } from '../store/people/role-groups.ts';
 
 /** A person as the identity provider knows them. */
 export type Identity = {
@@ -13,6 +15,10 @@ export type Identity = {
    */
   email: string | undefined;
   name: string | undefined;
+  /** Groups that the provider states in the claim of OIDC_GROUPS_CLAIM; empty if it states none in that form. */
+  groups: readonly string[];
+  /** Token with which `check` asks about the person again; undefined if the provider issued none. */
+  refreshToken: string | undefined;
 };
 
 /** Values that bind the return from the provider to this sign-in. All are secrets of the browser. */
@@ -21,18 +27,31 @@ export type SignIn = { state: string; verifier: string; nonce: string };
 /** The external identity provider (OpenID Connect) of the dashboard and the management server. */
 export type IdentityProvider = {
   host: string;
-  authorizationUrl(signIn: SignIn, redirectUri: string): Promise<URL>;
+  /** Builds the URL of the provider's login page. With `offline`, asks for a refresh token, which `check` needs. */
+  authorizationUrl(signIn: SignIn, redirectUri: string, options: { offline: boolean }): Promise<URL>;
   /**
    * Validates the authorization response: state, issuer, nonce, signature, audience, expiry.
    * @throws AppError unauthenticated, unavailable
    */
   identify(returned: URL, signIn: SignIn): Promise<Identity>;
+  /**
+   * Asks the provider about a person again. The result has the refresh token to use next time.
+   * @throws AppError unauthenticated if the provider refuses the person or names another one, unavailable if it is down
+   * or refuses this service
+   */
+  check(refreshToken: string, previous: { issuer: string; subject: string }): Promise<Identity>;
 };
 
 export type IdentityOptions = { issuer: string; clientId: string; clientSecret: string };
 
-/** Finds the settings of the identity provider at the first sign-in. `host` is its name for people. */
-export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
+/**
+ * Finds the settings of the identity provider at the first sign-in. `host` is its name for people. `isBuiltIn` is true
+ * for the provider of local mode, which knows one person.
+ */
+export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string; isBuiltIn: boolean };
+
+/** Maximum number of groups of a person. A claim with more counts as none, because a part could be the wrong part. */
+export const maxGroups = 1000;
 
 /** Maximum length of a subject (OpenID Connect Core, 2). */
 const maxSubjectLength = 255;
@@ -40,12 +59,18 @@ const maxSubjectLength = 255;
 /** Loads the library at the first sign-in, because many processes never need it. */
 const loadLibrary = () => import('openid-client');
 
-/** Creates the identity provider. Discovery waits for the first sign-in, so that startup does not need the provider. */
-export function createIdentityProvider(findOptions: () => Promise<IdentityOptions>, host: string): IdentityProvider {
+/**
+ * Creates the identity provider. Discovery waits for the first sign-in, so that startup does not need the provider.
+ * `groupsClaim` is the name of the claim with a person's groups.
+ */
+export function createIdentityProvider(
+  { find, host }: Pick<IdentitySource, 'find' | 'host'>,
+  groupsClaim: string,
+): IdentityProvider {
   let discovered: Promise<Configuration> | undefined;
 
   function getConfiguration(): Promise<Configuration> {
-    discovered ??= discover(findOptions).catch((error: unknown) => {
+    discovered ??= discover(find).catch((error: unknown) => {
       discovered = undefined;
       throw findUnavailableError(error) ?? createUnavailableError(error);
     });
@@ -54,15 +79,20 @@ export function createIdentityProvider(findOptions: () => Promise<IdentityOption
 
   return {
     host,
-    async authorizationUrl({ state, nonce, verifier }, redirectUri) {
+    async authorizationUrl({ state, nonce, verifier }, redirectUri, { offline }) {
       const oidc = await loadLibrary();
-      return oidc.buildAuthorizationUrl(await getConfiguration(), {
+      const config = await getConfiguration();
+      const metadata = config.serverMetadata();
+      // Some providers, such as Dex, only state groups if the scope asks for them.
+      const scope = metadata.scopes_supported?.includes('groups') ? `${signInScope} groups` : signInScope;
+      return oidc.buildAuthorizationUrl(config, {
         redirect_uri: redirectUri,
-        scope: 'openid email profile',
+        scope,
         state,
         nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
         code_challenge_method: 'S256',
+        ...(offline && getOfflineParameters(metadata, scope)),
       });
     },
     async identify(returned, { state, nonce, verifier }) {
@@ -70,7 +100,7 @@ export function createIdentityProvider(findOptions: () => Promise<IdentityOption
       const config = await getConfiguration();
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, returned, checks).catch((error: unknown) => {
-        if (error instanceof oidc.AuthorizationResponseError && providerErrors.includes(error.error))
+        if (error instanceof oidc.AuthorizationResponseError && outageErrors.includes(error.error))
           throw createUnavailableError(error);
         throw (
           findUnavailableError(error) ??
@@ -78,19 +108,81 @@ export function createIdentityProvider(findOptions: () => Promise<IdentityOption
         );
       });
       const claims = tokens.claims();
-      // A shortened or cleaned subject could be that of another person.
-      if (!claims || claims.sub === '' || claims.sub.length > maxSubjectLength || hasControlCharacters(claims.sub))
-        throw new AppError(
-          'unauthenticated',
-          'the identity provider did not state who signed in; contact its administrator',
-        );
-      const { iss: issuer, sub: subject, email: address, email_verified: isVerified } = claims;
-      const email =
-        isVerified === true && typeof address === 'string' && isSingleAddress(address) ? address : undefined;
-      const name = typeof claims.name === 'string' ? toSingleLine(claims.name).slice(0, 200) || undefined : undefined;
-      return { issuer, subject, email, name };
+      return toIdentity(claims?.iss, claims, { groupsClaim, refreshToken: tokens.refresh_token });
+    },
+    async check(refreshToken, previous) {
+      const oidc = await loadLibrary();
+      const config = await getConfiguration();
+      const { issuer } = config.serverMetadata();
+      // A token of an earlier provider must not reach the current one.
+      if (parseUrl(issuer)?.origin !== parseUrl(previous.issuer)?.origin)
+        throw createRefusedError(new Error('the identity provider has changed'));
+      const tokens = await oidc.refreshTokenGrant(config, refreshToken).catch(throwCheckError);
+      const claims = tokens.claims();
+      const identity = toIdentity(
+        claims?.iss ?? issuer,
+        claims ?? (await oidc.fetchUserInfo(config, tokens.access_token, previous.subject).catch(throwCheckError)),
+        { groupsClaim, refreshToken: tokens.refresh_token ?? refreshToken },
+      );
+      if (identity.issuer !== previous.issuer || identity.subject !== previous.subject)
+        throw createRefusedError(new Error('the identity provider named another person'));
+      return identity;
     },
   };
+}
+
+const signInScope = 'openid email profile';
+
+/**
+ * Returns the parameters that ask for a refresh token. A provider that lists no `offline_access` issues one without
+ * being asked, or none.
+ */
+function getOfflineParameters(metadata: ServerMetadata, scope: string): { [name: string]: string } {
+  const { hostname } = new URL(metadata.issuer);
+  // Google only issues a refresh token with a consent.
+  if (hostname === 'accounts.google.com') return { access_type: 'offline', prompt: 'consent' };
+  if (!metadata.scopes_supported?.includes('offline_access')) return {};
+  const offlineScope = `${scope} offline_access`;
+  // OpenID Connect Core, 11: a provider may ignore offline_access without a consent. Entra does not, and refuses a
+  // consent prompt to people whose administrator has consented for them.
+  return microsoftHosts.test(hostname) ? { scope: offlineScope } : { scope: offlineScope, prompt: 'consent' };
+}
+
+const microsoftHosts = /(?:^|\.)(?:microsoftonline\.(?:com|us|cn)|partner\.microsoftonline\.cn|ciamlogin\.com)$/;
+
+/** Reads the claims about a person. @throws AppError unauthenticated */
+function toIdentity(
+  issuer: string | undefined,
+  claims: { readonly [claim: string]: unknown; readonly sub: string } | undefined,
+  { groupsClaim, refreshToken }: { groupsClaim: string; refreshToken: string | undefined },
+): Identity {
+  // A shortened or cleaned subject could be that of another person.
+  if (
+    issuer === undefined ||
+    !claims ||
+    claims.sub === '' ||
+    claims.sub.length > maxSubjectLength ||
+    hasControlCharacters(claims.sub)
+  )
+    throw new AppError(
+      'unauthenticated',
+      'the identity provider did not state who signed in; contact its administrator',
+    );
+  const { sub: subject, email: address, email_verified: isVerified } = claims;
+  const email = isVerified === true && typeof address === 'string' && isSingleAddress(address) ? address : undefined;
+  const name = typeof claims.name === 'string' ? toSingleLine(claims.name).slice(0, 200) || undefined : undefined;
+  const groups = Object.hasOwn(claims, groupsClaim) ? toGroups(claims[groupsClaim]) : [];
+  return { issuer, subject, email, name, groups, refreshToken };
+}
+
+/** Returns the groups of a claim; none if it is anything but a list of up to 1,000 names. */
+function toGroups(claim: unknown): string[] {
+  if (!Array.isArray(claim) || claim.length > maxGroups) return [];
+  return claim.every(isGroupName) ? [...new Set(claim)] : [];
+}
+
+function isGroupName(entry: unknown): entry is string {
+  return typeof entry === 'string' && entry !== '' && entry.length <= maxGroupLength && !hasControlCharacters(entry);
 }
 
 function hasControlCharacters(text: string): boolean {
@@ -108,7 +200,34 @@ async function discover(findOptions: () => Promise<IdentityOptions>): Promise<Co
 }
 
 /** Errors with which a login page reports that it is down (RFC 6749, 4.1.2.1), because a redirect has no status. */
-const providerErrors = ['temporarily_unavailable', 'server_error'];
+const outageErrors = ['temporarily_unavailable', 'server_error'];
+/** Errors that concern this service and not the person (RFC 6749, 5.2), such as an expired client secret. */
+const serviceErrors = ['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_request'];
+
+/**
+ * Classifies the failure of a check. A response that is no OAuth error states nothing about the person, so it counts as
+ * an outage.
+ */
+async function throwCheckError(error: unknown): Promise<never> {
+  const oidc = await loadLibrary();
+  if (error instanceof oidc.ResponseBodyError && serviceErrors.includes(error.error))
+    throw new AppError(
+      'unavailable',
+      'the identity provider rejects this service; its operator must check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET',
+      { retryAfterS: 60, cause: error },
+    );
+  const isRefusal =
+    (error instanceof oidc.ResponseBodyError && !outageErrors.includes(error.error)) ||
+    error instanceof oidc.WWWAuthenticateChallengeError ||
+    (error instanceof oidc.ClientError && error.code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED');
+  throw isRefusal ? createRefusedError(error) : (findUnavailableError(error) ?? createUnavailableError(error));
+}
+
+function createRefusedError(cause: unknown): AppError {
+  return new AppError('unauthenticated', 'the identity provider no longer lets this person in; log in again', {
+    cause,
+  });
+}
 
 /**
  * Sends a request to the identity provider. Detects a provider that is down, because the library wraps this failure in

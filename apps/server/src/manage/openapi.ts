@@ -51,6 +51,7 @@ const tagsBySegment: Readonly<Record<string, string>> = {
   members: 'Members',
   invitations: 'Members',
   'member-access': 'Members',
+  'role-groups': 'Members',
 };
 
 /** Returns the tag of an operation; empty if its path has no listed segment. */

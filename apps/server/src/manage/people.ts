@@ -4,8 +4,10 @@ import { AppError } from '@toolhost/errors/errors';
 import { foldAddressCase } from '../email-address.ts';
 import type { Actor } from '../operations/operation.ts';
 import { addWorkspace } from '../operations/people/add-workspace.ts';
+import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Db } from '../store/db.ts';
 import { consumeInvitations, invitationLifetimeMs } from '../store/people/members.ts';
+import { applyGroups } from '../store/people/role-groups.ts';
 import {
   findJoinedWorkspaces,
   findLastChosenWorkspace,
@@ -34,9 +36,20 @@ export async function signInPerson(
   identity: Identity,
   deps: PeopleDeps,
 ): Promise<{ userId: string; workspaceId: string }> {
-  const { db, random } = deps;
+  const { db } = deps;
   const at = deps.now();
-  const { issuer, subject, email, name } = identity;
+  const userId = await savePerson(identity, deps);
+  const homeId = (await findHomeWorkspace(userId, deps)) ?? (await createHomeWorkspace(userId, at, deps));
+  const lastChosen = await findLastChosenWorkspace(db, userId);
+  return { userId, workspaceId: lastChosen?.id ?? homeId };
+}
+
+/** Stores a person, and accepts the invitations to their email address. Returns their id. */
+export async function savePerson(
+  { issuer, subject, email, name, groups }: Identity,
+  { db, random, now }: Pick<PeopleDeps, 'db' | 'random' | 'now'>,
+): Promise<string> {
+  const at = now();
   const user = await saveUser(db, {
     id: newId(random, 'usr'),
     issuer,
@@ -50,9 +63,31 @@ export async function signInPerson(
     : await consumeInvitations(db, foldAddressCase(email), at - invitationLifetimeMs)) {
     await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
-  const homeId = (await findHomeWorkspace(user.id, deps)) ?? (await createHomeWorkspace(user.id, at, deps));
-  const lastChosen = await findLastChosenWorkspace(db, user.id);
-  return { userId: user.id, workspaceId: lastChosen?.id ?? homeId };
+  await applyGroupRoles({ userId: user.id, groups }, { db, random, now });
+  return user.id;
+}
+
+/**
+ * Gives a person the roles of their groups in all their workspaces, and takes back those of groups that they left. Call
+ * it in a transaction, whenever the identity provider has stated the groups. The roles apply from the next request.
+ */
+export async function applyGroupRoles(
+  person: { userId: string; groups: readonly string[] },
+  { db, random, now }: Pick<PeopleDeps, 'db' | 'random' | 'now'>,
+): Promise<void> {
+  const { userId } = person;
+  for (const { workspaceId, role, group } of await applyGroups(db, person))
+    await insertAuditEvent(db, {
+      id: newId(random, 'aud'),
+      workspace_id: workspaceId,
+      at: now(),
+      actor_kind: 'user',
+      actor_id: userId,
+      operation: 'groupRole',
+      target: userId,
+      detail: JSON.stringify({ role, ...(group !== undefined && { group }) }),
+      request_id: '',
+    });
 }
 
 /**
@@ -91,5 +126,5 @@ export async function createPersonActor(
   // People who may change a server may also try its tools.
   if (scopes.includes('manage:write')) scopes.push('call');
   const { userId: id, workspaceId, grantId } = person;
-  return { kind: 'user', id, workspaceId, grantId, scopes, servers: undefined };
+  return { kind: 'user', id, userId: id, workspaceId, grantId, scopes, servers: undefined };
 }

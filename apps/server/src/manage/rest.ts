@@ -279,7 +279,7 @@ export function createDocumentHandler(create: () => object | Promise<object>): (
   };
 }
 
-function serializeDocument(document: object): { text: string; etag: string } {
+export function serializeDocument(document: object): { text: string; etag: string } {
   const text = JSON.stringify(document);
   return { text, etag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"` };
 }

@@ -25,6 +25,8 @@ export type WebDeps = RestDeps & {
   onResponse: (status: number) => void;
   /** Routes of the OAuth proxy, which set their own headers. */
   loginRouter: Hono<{ Bindings: HttpBindings }>;
+  /** Server cards, the catalog, and other documents for directories. */
+  publishedDocuments: Hono<{ Bindings: HttpBindings }>;
   /** Sign-in to the dashboard. */
   signIn: Hono<{ Bindings: HttpBindings }>;
   /** Returns true if the sender may sign out again in this minute. Limited, because a sign-out queries the database. */
@@ -73,6 +75,7 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
       strictTransportSecurity: false,
     }),
   );
+  web.route('/', deps.publishedDocuments);
   web.get(routes.metrics, (c) => deps.metrics(c.env.incoming));
   const publicDocuments = {
     [routes.apiMetadata]: deps.apiMetadata,

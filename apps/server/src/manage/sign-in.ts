@@ -79,7 +79,7 @@ export function createSignIn(deps: SignInDeps): Hono<Env> {
     const sealed = deps.keyring.seal(JSON.stringify(signIn), sealContext);
     getPendingCookie(signIn.state).set(c, sealed, pendingSignInMs);
     pendingCookies.clearOldest(c);
-    return c.redirect((await deps.identity.authorizationUrl(signIn, redirectUri)).href);
+    return c.redirect((await deps.identity.authorizationUrl(signIn, redirectUri, { offline: false })).href);
   });
 
   app.get(routes.loginCallback, async (c) => {

@@ -7,7 +7,8 @@ import {
   reserveLoginBytes,
 } from '../store/logins/grants.ts';
 import { contexts, createKeyring } from '../store/sealing/sealing.ts';
-import { createCookieStore, getLoginCookieName, type LoginSecrets } from './consent.ts';
+import type { LoginSecrets } from './consent.ts';
+import { createCookieStore, getLoginCookieName } from './login-cookies.ts';
 import { renderAccountPage } from './login-pages.ts';
 import {
   type AccountChoice,

@@ -1,36 +1,23 @@
-import { hashSecret, newId, newSecret } from '@toolhost/credentials/ids';
+import { hashSecret } from '@toolhost/credentials/ids';
 import { AppError, getErrorMessage, OAuthError, type OAuthErrorCode, toOAuthErrorCode } from '@toolhost/errors/errors';
 import type { ServiceHosts } from '../own-hosts.ts';
 import { buildUrl, routes } from '../routes.ts';
-import { recordChanges } from '../store/changes/follow-changes.ts';
 import { transact } from '../store/engine/watched-dialect.ts';
 import {
   type Authorization,
   consumeAuthorization,
-  countLoginBytes,
-  endGrantsOverLimit,
   getAgreedView,
-  insertCode,
-  insertGrant,
   isAgreed,
   isAuthorizationPending,
-  reserveLoginBytes,
 } from '../store/logins/grants.ts';
 import { contexts } from '../store/sealing/sealing.ts';
 import { offerAccounts, takeChosenLogin } from './account-choice.ts';
 import { rejectDuplicates } from './clients.ts';
-import { createCookieStore, getLoginCookieName, type LoginSecrets } from './consent.ts';
+import type { LoginSecrets } from './consent.ts';
+import { createCookieStore, getLoginCookieName } from './login-cookies.ts';
 import { createClientRedirect } from './login-pages.ts';
-import {
-  type BrowserResponse,
-  durations,
-  type ErrorReporter,
-  type LoginRecord,
-  type LoginResult,
-  type LoginServer,
-  type OAuthDeps,
-} from './oauth-deps.ts';
-import { sealTokens, wrapKey } from './provider.ts';
+import type { BrowserResponse, ErrorReporter, LoginRecord, LoginServer, OAuthDeps, Provider } from './oauth-deps.ts';
+import { storeGrant } from './store-grant.ts';
 import { recordLoginEvent } from './token.ts';
 
 /** The request of a browser that returns from the provider. */
@@ -51,20 +38,22 @@ export async function handleCallback(
   rejectDuplicates(query);
   checkIssuer(query.get('iss'), deps.ownHosts);
   const { login, secrets, refusal } = await consumeLogin(server, { query, cookieHeader, requestId }, deps);
-  const { verifier, clientState: state, agreement } = secrets;
+  const { verifier, clientState: state, agreement, identity, fields } = secrets;
   const cookieStore = createCookieStore(deps.baseUrl);
   const cookies = [cookieStore.clear(getLoginCookieName(login.id))];
   // A page of the provider may forbid that its form leads on to the client (`form-action`).
-  const isFormResponse = server.provider.returnsForm;
+  const isFormResponse = server.provider?.returnsForm === true;
   try {
     if (refusal) throw refusal;
-    const { choices, ...result } = await server.provider.exchange({
-      code: query.get(server.provider.codeParameter) ?? '',
+    const { choices, ...exchanged } = await getProvider(server).exchange({
+      code: query.get(getProvider(server).codeParameter) ?? '',
       parameters: query,
       state: query.get('state') ?? '',
       verifier,
-      fields: {},
+      fields: fields ?? {},
     });
+    const tokens = { ...exchanged.tokens, identity, values: { ...fields, ...exchanged.tokens.values } };
+    const result = { ...exchanged, tokens };
     if (choices) {
       const page = await offerAccounts(server, { login, result, secrets, choices }, deps);
       return { ...page, cookies: [...cookies, ...(page.cookies ?? [])] };
@@ -120,6 +109,12 @@ export async function handleAccountChoice(
     await reportFailure(server, { login, error, requestId }, true, deps);
     return createClientRedirect(server, login.redirect_uri, { error, state }, options);
   }
+}
+
+/** Returns the provider of a server. @throws OAuthError if the server no longer has one */
+function getProvider({ provider }: LoginServer): Provider {
+  if (provider) return provider;
+  throw new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
 }
 
 /** Returns the error that is reported to the client. */
@@ -238,11 +233,12 @@ const forwardedCodes: readonly OAuthErrorCode[] = [
 function findProviderRefusal(server: LoginServer, query: URLSearchParams): OAuthError | undefined {
   const error = query.get('error');
   if (error !== null) {
+    const provider = getProvider(server);
     const forwardedCode = forwardedCodes.find((code) => code === error);
-    const displayedCode = server.provider.getDisplayedCode(error);
+    const displayedCode = provider.getDisplayedCode(error);
     const responseMessage = `the provider responded to the login with ${displayedCode === undefined ? 'an error' : `the error ${displayedCode}`}`;
     const message = forwardedCode === 'access_denied' ? 'the login was denied at the provider' : responseMessage;
-    const providerMessage = server.provider.getDisplayedMessage(query.get('error_description'));
+    const providerMessage = provider.getDisplayedMessage(query.get('error_description'));
     return new OAuthError(
       forwardedCode ?? 'server_error',
       message,
@@ -250,66 +246,7 @@ function findProviderRefusal(server: LoginServer, query: URLSearchParams): OAuth
       providerMessage,
     );
   }
-  return query.get(server.provider.codeParameter)
+  return query.get(server.provider?.codeParameter ?? 'code')
     ? undefined
     : new OAuthError('server_error', 'the provider sent neither a code nor an error');
-}
-
-type FinishedLogin = { login: Authorization; result: LoginResult; agreement: string; requestId: string };
-
-/** Stores the result of the login, and returns our one-time code for it. */
-async function storeGrant(
-  server: LoginServer,
-  { login, result, agreement, requestId }: FinishedLogin,
-  deps: OAuthDeps,
-): Promise<string> {
-  const view = getAgreedView(agreement);
-  const id = newId(deps.random, 'grt');
-  const grantKey = Buffer.from(deps.random(32));
-  const code = newSecret(deps.random);
-  const now = deps.now();
-  const sealed = sealTokens(deps.keyring, { id, workspace_id: result.workspaceId }, grantKey, result.tokens);
-  await transact(deps.db, async (db) => {
-    await insertGrant(db, {
-      id,
-      workspace_id: result.workspaceId,
-      server_id: server.id,
-      slug: server.slug,
-      client_id: login.client_id,
-      client_name: login.client_name,
-      user_id: result.userId ?? null,
-      person: result.person ?? null,
-      scope: login.scope,
-      agreement,
-      sealed_tokens: sealed,
-      tokens_version: 1,
-      generation: 0,
-      rotated_at: now,
-      created_at: now,
-    });
-    await insertCode(db, {
-      hash: hashSecret(code),
-      grant_id: id,
-      client_id: login.client_id,
-      redirect_uri: login.redirect_uri,
-      code_challenge: login.code_challenge,
-      wrapped_key: wrapKey(grantKey, code, id),
-      expires_at: now + durations.code,
-    });
-    // Each person's management logins are limited instead.
-    if (result.userId === undefined) {
-      const bytes = countLoginBytes({ sealed_tokens: sealed, client_id: login.client_id, scope: login.scope });
-      if (!(await reserveLoginBytes(db, { workspaceId: result.workspaceId, serverId: server.id, bytes }, now)))
-        throw new OAuthError(
-          'temporarily_unavailable',
-          'new logins have reached their storage limit for this minute; retry in a minute',
-        );
-    } else {
-      const person = { workspaceId: result.workspaceId, userId: result.userId, retainedId: id };
-      await recordChanges(db, deps, 'grant', await endGrantsOverLimit(db, person, now));
-    }
-    const detail = { grant: id, client: login.client_name, ...(view !== undefined && { view }) };
-    await recordLoginEvent(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId }, deps);
-  });
-  return code;
 }

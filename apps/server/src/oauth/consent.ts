@@ -1,29 +1,30 @@
 import { hashSecret, newSecret } from '@toolhost/credentials/ids';
 import { OAuthError } from '@toolhost/errors/errors';
-import { findOldestIds, getCookieScope, getUniqueCookie } from '../http/cookies.ts';
 import { formatAgreement, insertAuthorization } from '../store/logins/grants.ts';
 import { contexts } from '../store/sealing/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
+import type { OAuthClient } from './clients.ts';
 import {
-  createMissingError,
-  findClient,
-  formatWord,
-  isKnownRedirect,
-  isOwnServiceUrl,
-  isRegisteredRedirect,
-  type OAuthClient,
-  rejectDuplicates,
-  resolveResource,
-} from './clients.ts';
-import { createClientRedirect, createErrorWithLink, renderConsentPage, renderDeparturePage } from './login-pages.ts';
+  consentPrefix,
+  createCookieStore,
+  getConsentCookieName,
+  getLoginCookieName,
+  loginPrefix,
+} from './login-cookies.ts';
+import { getAskedFields, readFields } from './login-fields.ts';
+import { renderFieldsPage } from './login-fields-page.ts';
+import { createClientRedirect, renderConsentPage, renderDeparturePage } from './login-pages.ts';
 import {
   type BrowserResponse,
   durations,
   type LoginServer,
   type OAuthDeps,
-  offlineScope,
-  type RequestDeps,
+  type PeopleLoginServer,
+  type Provider,
 } from './oauth-deps.ts';
+import { findRefusal, type StoredIdentity } from './people.ts';
+import { areValuesUsable, getValuesState, type ValuesState } from './person-values.ts';
+import { storeGrant } from './store-grant.ts';
 
 /** A client's request that a person is asked to allow. The consent form contains it in sealed form. */
 export type ConsentRequest = {
@@ -39,6 +40,10 @@ export type ConsentRequest = {
   /** Hash of the cookie of the browser that was shown the form. */
   browser: string;
   expiresAt: number;
+  /** Person who signed in. Undefined if no one names the person. */
+  identity?: StoredIdentity | undefined;
+  /** Names of the fields that the form asks for. Undefined for the consent form. */
+  asked?: readonly string[] | undefined;
 };
 
 /**
@@ -49,115 +54,53 @@ function getConsentContext(server: LoginServer, view: string | undefined): strin
   return `consent|${server.id}|${formatAgreement(server.agreement, view)}`;
 }
 
+function sealRequest(server: LoginServer, request: ConsentRequest, { keyring }: OAuthDeps): string {
+  return keyring.seal(JSON.stringify(request), getConsentContext(server, request.view));
+}
+
 /**
- * Handles `GET /mcp/{slug}/authorize`: validates the request and shows our own consent page. Nothing is stored and no
- * one is redirected before a person has agreed. Anyone can register a client and send such a link, so an error
- * redirects without a click only to a known redirect URI (RFC 9700, 4.11.2).
- * @throws OAuthError before the redirect URI is verified; the router shows it as a page
+ * Shows the consent page. Nothing is stored and no one is redirected before a person has agreed. The form is bound to
+ * this browser by a cookie.
  */
-export async function authorize(
+export async function showConsent(
   server: LoginServer,
-  query: URLSearchParams,
+  client: OAuthClient,
+  unboundRequest: Omit<ConsentRequest, 'consentId' | 'browser' | 'expiresAt'>,
   cookieHeader: string | undefined,
-  deps: RequestDeps,
+  deps: OAuthDeps,
 ): Promise<BrowserResponse> {
-  rejectDuplicates(query);
-  const client = await findClient(server, query.get('client_id'), deps);
-  const redirectUri = checkRedirectUri(client, query.get('redirect_uri'), deps);
-  try {
-    checkResponseType(query);
-    checkResponseMode(query);
-    checkNoRequestObject(query);
-    const codeChallenge = checkPkce(query);
-    const view = resolveResource(server, query.getAll('resource'));
-    const cookieStore = createCookieStore(deps.baseUrl);
-    const browserSecret = newSecret(deps.random);
-    const consentId = newSecret(deps.random);
-    const request: ConsentRequest = {
-      consentId,
-      clientId: client.id,
-      clientName: client.name,
-      redirectUri,
-      state: query.get('state') ?? undefined,
-      codeChallenge,
-      scope: getGrantedScope(server, query.get('scope')),
-      view,
-      browser: hashSecret(browserSecret),
-      expiresAt: deps.now() + durations.consent,
-    };
-    const sealed = deps.keyring.seal(JSON.stringify(request), getConsentContext(server, view));
-    const workspace = server.operator === undefined ? await findWorkspace(deps.db, server.workspaceId) : undefined;
-    const operator = server.operator ?? workspace?.name ?? server.workspaceId;
-    const html = renderConsentPage({ ...server, operator }, client, request, sealed);
-    const cookies = [
-      cookieStore.set(getConsentCookieName(consentId), browserSecret, durations.consent),
-      ...cookieStore.clearOldest(cookieHeader, consentPrefix),
-    ];
-    return { status: 200, html, cookies };
-  } catch (error) {
-    if (!(error instanceof OAuthError)) throw error;
-    const outcome = { error, state: query.get('state') ?? undefined };
-    if (isKnownRedirect(redirectUri)) return createClientRedirect(server, redirectUri, outcome);
-    return createErrorWithLink(server, client, redirectUri, outcome);
-  }
+  const cookieStore = createCookieStore(deps.baseUrl);
+  const browserSecret = newSecret(deps.random);
+  const consentId = newSecret(deps.random);
+  const expiresAt = deps.now() + durations.consent;
+  const request = { ...unboundRequest, consentId, browser: hashSecret(browserSecret), expiresAt };
+  const workspace = server.operator === undefined ? await findWorkspace(deps.db, server.workspaceId) : undefined;
+  const operator = server.operator ?? workspace?.name ?? server.workspaceId;
+  const state = hasLogin(server) ? await findValuesState(server, request, deps) : undefined;
+  const html = renderConsentPage({ ...server, operator }, client, request, {
+    sealed: sealRequest(server, request, deps),
+    state,
+    identityHost: deps.people.host,
+  });
+  const cookies = [
+    cookieStore.set(getConsentCookieName(consentId), browserSecret, durations.consent),
+    ...cookieStore.clearOldest(cookieHeader, consentPrefix),
+  ];
+  return { status: 200, html, cookies };
 }
 
-function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHosts }: RequestDeps): string {
-  if (!requested) throw createMissingError('redirect_uri');
-  if (!isRegisteredRedirect(client.redirectUris, requested))
-    throw new OAuthError('invalid_request', 'the client has not registered this redirect_uri');
-  // Checked again, because since the registration this service may have got other hosts, or the port may differ.
-  if (isOwnServiceUrl(requested, ownHosts)) {
-    throw new OAuthError(
-      'invalid_request',
-      'redirect_uri leads to this service itself, where no client waits for the response',
-    );
-  }
-  return requested;
+function hasLogin(server: LoginServer): server is PeopleLoginServer {
+  return server.login !== undefined;
 }
 
-function checkResponseType(query: URLSearchParams): void {
-  const type = query.get('response_type');
-  if (type === 'code') return;
-  throw new OAuthError(
-    type ? 'unsupported_response_type' : 'invalid_request',
-    `response_type is ${formatWord(type)}; it must be "code"`,
-  );
-}
-
-function checkResponseMode(query: URLSearchParams): void {
-  const mode = query.get('response_mode') ?? 'query';
-  if (mode === 'query') return;
-  throw new OAuthError('invalid_request', `response_mode is ${formatWord(mode)}; it must be "query" or absent`);
-}
-
-function checkNoRequestObject(query: URLSearchParams): void {
-  const name = ['request', 'request_uri'].find((parameter) => query.has(parameter));
-  if (name === undefined) return;
-  throw new OAuthError('invalid_request', `${name} is not supported; send the parameters themselves`);
-}
-
-/** Validates PKCE, which is required, with S256 only (RFC 7636; RFC 9700, 2.1.1). */
-function checkPkce(query: URLSearchParams): string {
-  const method = query.get('code_challenge_method');
-  if (method !== 'S256')
-    throw new OAuthError('invalid_request', `code_challenge_method is ${formatWord(method)}; it must be "S256" (PKCE)`);
-  const challenge = query.get('code_challenge') ?? '';
-  if (/^[A-Za-z0-9_-]{43}$/.test(challenge)) return challenge;
-  const found = challenge === '' ? 'missing' : `${challenge.length} characters`;
-  throw new OAuthError('invalid_request', `code_challenge is ${found}; it must be 43 characters of base64url (PKCE)`);
-}
-
-/**
- * Returns the requested scopes that the server has, or all scopes of the server if there are none. Offline access is
- * always included if the server has it, because it is not advertised and no client requests it.
- */
-function getGrantedScope(server: LoginServer, requested: string | null): string {
-  const requestedScopes = (requested ?? '').split(' ');
-  const hasRequested = server.scopes.some((scope) => requestedScopes.includes(scope));
-  return server.scopes
-    .filter((scope) => !hasRequested || requestedScopes.includes(scope) || scope === offlineScope)
-    .join(' ');
+/** Returns the state of the values of the person in a request. An unidentified person has none. */
+async function findValuesState(
+  server: PeopleLoginServer,
+  { identity }: Pick<ConsentRequest, 'identity'>,
+  { personValues }: OAuthDeps,
+): Promise<ValuesState> {
+  const hasStored = identity !== undefined && server.login.fields.length > 0;
+  return getValuesState(server.login, hasStored ? await personValues.find(server, identity.userId) : undefined);
 }
 
 /**
@@ -171,38 +114,153 @@ export type LoginSecrets = {
   clientState?: string | undefined;
   /** The server's agreement at the time of consent. A server that has changed since does not get the login. */
   agreement: string;
+  identity?: StoredIdentity | undefined;
+  /** Values that the person entered. */
+  fields?: Readonly<Record<string, string>> | undefined;
 };
 
+type FormHeaders = { cookie: string | undefined; fetchSite: string | undefined };
+type FormRequest = { form: URLSearchParams; headers: FormHeaders; requestId: string };
+
 /**
- * Handles `POST /mcp/{slug}/consent`, with the person's decision. Only now is a login stored, and bound to this browser
- * by a cookie. Both responses are pages instead of redirects, because browsers apply `form-action` to redirects that
- * follow a form.
+ * Handles `POST /mcp/{slug}/consent`, with the person's decision, and the values that they entered. All responses are
+ * pages instead of redirects, because browsers apply `form-action` to redirects that follow a form.
  * @throws OAuthError access_denied if the form does not belong to this browser, or was already used
  */
 export async function handleDecision(
   server: LoginServer,
-  form: URLSearchParams,
-  headers: FormHeaders,
+  { form, headers, requestId }: FormRequest,
   deps: OAuthDeps,
 ): Promise<BrowserResponse> {
   const request = openConsentForm(server, form, headers, deps);
   const cookieStore = createCookieStore(deps.baseUrl);
   const clearedCookie = cookieStore.clear(getConsentCookieName(request.consentId));
-  if (form.get('decision') !== 'allow') {
-    const error = new OAuthError('access_denied', 'the person denied access');
+  const decision = form.get('decision');
+  if (server.login?.identifiesPeople && !request.identity) throw createChangedError();
+  const refusal = server.login && request.identity && findRefusal(server.login, request.identity);
+  if (refusal !== undefined || !['allow', 'change', 'save'].includes(decision ?? '')) {
+    const error = new OAuthError('access_denied', refusal ?? 'the person denied access');
     const outcome = { error, state: request.state };
     const options = { cookies: [clearedCookie], isFormResponse: true };
     return createClientRedirect(server, request.redirectUri, outcome, options);
   }
+  const step = hasLogin(server) ? await takeFields(server, request, form, deps) : { values: {} };
+  if ('page' in step) return step.page;
+  const consent: Consent = { request, fields: step.values, clearedCookie, requestId };
+  return server.provider
+    ? departToProvider({ ...server, provider: server.provider }, consent, headers.cookie, deps)
+    : finishLogin(server, consent, deps);
+}
+
+/**
+ * Reads the values of a form, or shows the form that asks for them. Returns all values of the person once nothing is
+ * missing. Values of an identified person are stored.
+ */
+async function takeFields(
+  server: PeopleLoginServer,
+  request: ConsentRequest,
+  form: URLSearchParams,
+  deps: OAuthDeps,
+): Promise<{ values: Readonly<Record<string, string>> } | { page: BrowserResponse }> {
+  const { fields } = server.login;
+  if (fields.length === 0) return { values: {} };
+  const state = await findValuesState(server, request, deps);
+  const isChange = form.get('decision') === 'change';
+  if (request.asked === undefined) {
+    const asked = getAskedFields(fields, state, isChange);
+    if (asked.length > 0) return { page: showFields(server, { ...request, asked }, { state, problems: {} }, deps) };
+  }
+  const asked = fields.filter(({ name }) => request.asked?.includes(name));
+  const { values, problems } = readFields(asked, form, state);
+  if (Object.keys(problems).length > 0) return { page: showFields(server, request, { state, problems, form }, deps) };
+  const isUnchanged = asked.length === 0 && areValuesUsable(state);
+  if (
+    request.identity &&
+    !isUnchanged &&
+    !(await deps.personValues.save(server, request.identity.userId, values, deps.now()))
+  )
+    throw new OAuthError('temporarily_unavailable', 'this server stores values of too many people; ask its owner');
+  return { values };
+}
+
+type FieldsForm = { state: ValuesState; problems: Readonly<Record<string, string>>; form?: URLSearchParams };
+
+/** Shows the form for the fields in `request.asked`. The cookie of the consent form binds it to the browser, too. */
+function showFields(server: PeopleLoginServer, request: ConsentRequest, content: FieldsForm, deps: OAuthDeps) {
+  const html = renderFieldsPage(server, request, { ...content, sealed: sealRequest(server, request, deps) });
+  return { status: 200, html };
+}
+
+/** The person's agreement, and the values that they entered. */
+type Consent = {
+  request: ConsentRequest;
+  fields: Readonly<Record<string, string>>;
+  clearedCookie: string;
+  requestId: string;
+};
+
+/** Finishes a login at a server without a provider: the person has signed in, agreed, and entered their values. */
+async function finishLogin(
+  server: LoginServer,
+  { request, clearedCookie, requestId }: Consent,
+  deps: OAuthDeps,
+): Promise<BrowserResponse> {
+  const { identity } = request;
+  if (!identity) throw createChangedError();
+  await storeLogin(server, request, { id: hashSecret(newSecret(deps.random)), bindingHash: '', sealed: '' }, deps);
+  deps.onEvent('started');
+  const login = {
+    client_id: request.clientId,
+    client_name: request.clientName,
+    redirect_uri: request.redirectUri,
+    code_challenge: request.codeChallenge,
+    scope: request.scope,
+  };
+  const tokens = { accessToken: '', refreshToken: undefined, expiresAt: undefined, scope: undefined, identity };
+  const result = { tokens, person: undefined, userId: undefined, workspaceId: server.workspaceId };
+  const agreement = formatAgreement(server.agreement, request.view);
+  const code = await storeGrant(server, { login, result, agreement, requestId }, deps);
+  deps.onEvent('finished');
+  const options = { cookies: [clearedCookie], isFormResponse: true };
+  return createClientRedirect(server, request.redirectUri, { code, state: request.state }, options);
+}
+
+/** Stores the login, bound to this browser by a cookie, and sends the browser to the provider. */
+async function departToProvider(
+  server: LoginServer & { provider: Provider },
+  { request, fields, clearedCookie }: Consent,
+  cookieHeader: string | undefined,
+  deps: OAuthDeps,
+): Promise<BrowserResponse> {
+  const cookieStore = createCookieStore(deps.baseUrl);
   const state = newSecret(deps.random) + toStateSuffix(server, deps);
   const verifier = newSecret(deps.random);
   const bindingSecret = newSecret(deps.random);
-  const now = deps.now();
   const id = hashSecret(state);
   const agreement = formatAgreement(server.agreement, request.view);
-  const secrets: LoginSecrets = { verifier, clientState: request.state, agreement };
+  const secrets: LoginSecrets = { verifier, clientState: request.state, agreement, identity: request.identity, fields };
   // Called before the form counts as sent, so that the person can send it again if the provider does not respond.
-  const url = await server.provider.buildAuthorizationUrl({ state, verifier, scope: request.scope, fields: {} });
+  const url = await server.provider.buildAuthorizationUrl({ state, verifier, scope: request.scope, fields });
+  const sealed = deps.keyring.seal(JSON.stringify(secrets), contexts.login(id));
+  await storeLogin(server, request, { id, bindingHash: hashSecret(bindingSecret), sealed }, deps);
+  deps.onEvent('started');
+  const sameSite = server.provider.returnsForm ? 'None' : 'Lax';
+  const cookie = cookieStore.set(getLoginCookieName(id), bindingSecret, durations.login, sameSite);
+  const cookies = [cookie, clearedCookie, ...cookieStore.clearOldest(cookieHeader, loginPrefix)];
+  return { status: 200, html: renderDeparturePage(server, url), cookies };
+}
+
+/** Login to store. An empty `bindingHash` is that of a login that no callback can take. */
+type NewLogin = { id: string; bindingHash: string; sealed: string };
+
+/** Stores a login in progress. Each form can be used once. @throws OAuthError access_denied for the second use */
+async function storeLogin(
+  server: LoginServer,
+  request: ConsentRequest,
+  { id, bindingHash, sealed }: NewLogin,
+  deps: OAuthDeps,
+): Promise<void> {
+  const now = deps.now();
   const isFirst = await insertAuthorization(deps.db, {
     id,
     workspace_id: server.workspaceId,
@@ -213,17 +271,12 @@ export async function handleDecision(
     redirect_uri: request.redirectUri,
     code_challenge: request.codeChallenge,
     scope: request.scope,
-    binding_hash: hashSecret(bindingSecret),
-    sealed_verifier: deps.keyring.seal(JSON.stringify(secrets), contexts.login(id)),
+    binding_hash: bindingHash,
+    sealed_verifier: sealed,
     created_at: now,
     expires_at: now + durations.login,
   });
   if (!isFirst) throw createDeniedError('this form was already sent; start again in the client');
-  deps.onEvent('started');
-  const sameSite = server.provider.returnsForm ? 'None' : 'Lax';
-  const cookie = cookieStore.set(getLoginCookieName(id), bindingSecret, durations.login, sameSite);
-  const cookies = [cookie, clearedCookie, ...cookieStore.clearOldest(headers.cookie, loginPrefix)];
-  return { status: 200, html: renderDeparturePage(server, url), cookies };
 }
 
 /**
@@ -241,11 +294,13 @@ export function getStateHost(state: string | undefined): string | undefined {
   return encoded === undefined ? undefined : Buffer.from(encoded, 'base64url').toString();
 }
 
+function createChangedError(): OAuthError {
+  return createDeniedError('the server was changed during the login; start again in the client');
+}
+
 function createDeniedError(message: string): OAuthError {
   return new OAuthError('access_denied', message);
 }
-
-type FormHeaders = { cookie: string | undefined; fetchSite: string | undefined };
 
 /**
  * Opens the request in a form. The form must have been shown to this browser by this server, sent from our own page,
@@ -271,42 +326,4 @@ function openConsentForm(
     );
   if (request.expiresAt < deps.now()) throw createDeniedError('the form has expired; start again in the client');
   return request;
-}
-
-const consentPrefix = 'toolhost-consent-';
-const loginPrefix = 'toolhost-login-';
-
-/** Maximum number of concurrent consent forms, and of concurrent logins, per browser. */
-export const maxInProgress = 20;
-
-/**
- * Returns the name of the cookie that binds a consent form to its browser. There is one cookie per form, so that
- * several tabs can show forms.
- */
-function getConsentCookieName(consentId: string): string {
-  return consentPrefix + hashSecret(consentId).slice(0, 16);
-}
-
-/**
- * Returns the name of the cookie that binds a login to the browser that consented. There is one cookie per login, so
- * that several can be in progress.
- */
-export function getLoginCookieName(stateHash: string): string {
-  return loginPrefix + stateHash.slice(0, 16);
-}
-
-/** Creates and reads the cookies of the OAuth proxy. */
-export function createCookieStore(baseUrl: string) {
-  const { prefix: scopePrefix, path, isSecure } = getCookieScope(baseUrl);
-  const set = (name: string, value: string, maxAgeMs: number, sameSite: 'Lax' | 'None' = 'Lax') =>
-    `${scopePrefix}${name}=${value}; Path=${path}; HttpOnly; SameSite=${sameSite}${isSecure ? '; Secure' : ''}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
-  const clear = (name: string) => set(name, '', 0);
-  return {
-    set,
-    clear,
-    /** Clears the oldest cookies with this prefix, so that with one more there are at most `maxInProgress`. */
-    clearOldest: (header: string | undefined, prefix: string) =>
-      findOldestIds(header, scopePrefix + prefix, maxInProgress - 1).map((id) => clear(prefix + id)),
-    read: (header: string | undefined, name: string) => getUniqueCookie(header, scopePrefix + name),
-  };
 }

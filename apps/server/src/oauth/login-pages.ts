@@ -5,7 +5,18 @@ import { type Markup, renderPage, showInvisible } from '../http/page.ts';
 import { formatRedirectUri, isLocalRedirect, type OAuthClient } from './clients.ts';
 import type { ConsentRequest } from './consent.ts';
 import { maxChoices } from './login-values.ts';
-import type { AccountChoice, BrowserResponse, LoginServer, LoginView } from './oauth-deps.ts';
+import type { AccountChoice, BrowserResponse, LoginServer, LoginView, Provider } from './oauth-deps.ts';
+import { getPersonName, getPersonView, type ServerLogin } from './people.ts';
+import type { ValuesState } from './person-values.ts';
+
+type ConsentPage = {
+  /** The request in sealed form. */
+  sealed: string;
+  /** State of the person's values. Undefined for a server without `login`. */
+  state: ValuesState | undefined;
+  /** Host of the identity provider of this service. */
+  identityHost: string;
+};
 
 /**
  * Renders the page that shows which client requests which access to whose server, and where the response and the tokens
@@ -15,11 +26,13 @@ export function renderConsentPage(
   server: LoginServer & { operator: string },
   client: OAuthClient,
   request: ConsentRequest,
-  sealed: string,
+  { sealed, state, identityHost }: ConsentPage,
 ): string {
-  const { host, audience } = server.provider;
+  const { audience, login, provider } = server;
+  const { identity } = request;
   const name = showInvisible(client.name);
-  const view = request.view === undefined ? undefined : server.findView(request.view);
+  const viewName = (login && identity && getPersonView(login, identity)) ?? request.view;
+  const view = viewName === undefined ? undefined : server.findView(viewName);
   const scopes = request.scope === '' ? [] : request.scope.split(' ');
   return renderPage(
     `Allow ${name}?`,
@@ -28,30 +41,46 @@ export function renderConsentPage(
 <dl>
 ${renderFact('Client', name, formatSource(client))}
 ${renderFact('Redirects to', formatRedirectUri(request.redirectUri))}
-${renderFact('Requested permissions', scopes.length > 0 ? renderScopes(scopes) : 'Default permissions of the provider')}
+${identity ? renderFact('You are', showInvisible(getPersonName(identity) ?? 'A person without a name'), `Signed in at ${identityHost}`) : ''}
+${provider ? renderFact('Requested permissions', scopes.length > 0 ? renderScopes(scopes) : 'Default permissions of the provider') : ''}
 ${renderFact('Server', showInvisible(server.name), view ? `${server.issuer}/${view.name}` : server.issuer)}
 ${view ? renderFact('Limited to view', showInvisible(view.title), formatTools(view)) : ''}
+${login && !view ? renderFact('Tools', String(server.listTools().length), formatTools({ tools: server.listTools() })) : ''}
 ${renderFact('Operated by', showInvisible(server.operator), 'Not verified by this service.')}
 ${server.actsIn === undefined ? '' : renderFact('Acts in', server.actsIn)}
-${renderFact('Login provider', host)}
-${audience.length > 0 ? renderFact('Token is sent to', audience.join(', ')) : ''}
+${provider ? renderFact('Login provider', provider.host) : ''}
+${provider && audience.length > 0 ? renderFact('Token is sent to', audience.join(', ')) : ''}
+${state ? renderStoredFields(login, state) : ''}
 </dl>
 ${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The response is sent to a program on this device. Any program on it could have used this name.</p>` : ''}
 <form method="post" action="${new URL(server.issuer).pathname}/consent">
 <input type="hidden" name="request" value="${sealed}">
 ${request.view === undefined ? '' : html`<input type="hidden" name="view" value="${request.view}">`}
 <div class="actions">
-<button class="primary" type="submit" name="decision" value="allow">Allow and log in</button>
+<button class="primary" type="submit" name="decision" value="allow">${provider ? 'Allow and log in' : 'Allow'}</button>
+${state && Object.keys(state.values).length > 0 ? html`<button type="submit" name="decision" value="change">Change your details</button>` : ''}
 <button type="submit" name="decision" value="deny">Cancel</button>
 </div>
 </form>`,
   );
 }
 
+/** Renders the stored values of a person that a login will use: where they are sent, never the values. */
+function renderStoredFields(login: ServerLogin | undefined, { values, refused }: ValuesState): Markup {
+  const stored = (login?.fields ?? []).filter(({ name }) => Object.hasOwn(values, name));
+  return html`${stored.map(({ name, label, hosts }) =>
+    renderFact(
+      showInvisible(label),
+      refused.includes(name) ? 'Refused by the API' : 'Stored',
+      `Sent to ${hosts.join(', ')}`,
+    ),
+  )}`;
+}
+
 const maxListedTools = 20;
 
 /** Describes the tools of a view, in one sentence each for read-only tools and for the others. */
-function formatTools({ tools }: LoginView): string {
+function formatTools({ tools }: Pick<LoginView, 'tools'>): string {
   const listTools = (isReadOnly: boolean) => {
     const names = tools.filter((tool) => tool.isReadOnly === isReadOnly).map((tool) => showInvisible(tool.name));
     const hiddenCount = names.length - maxListedTools;
@@ -78,8 +107,7 @@ function renderScopes(scopes: readonly string[]): Markup {
  * Renders the page that sends the browser to the provider. It is a page and not a redirect, because browsers apply
  * form-action to redirects that follow a form.
  */
-export function renderDeparturePage(server: LoginServer, url: URL): string {
-  const { host } = server.provider;
+export function renderDeparturePage({ provider: { host } }: { provider: Provider }, url: URL): string {
   return renderPage(
     'Continue to login',
     html`<h1>Log in at ${host}</h1>
@@ -91,7 +119,7 @@ ${renderContinueLink(url.href, `Continue to ${host}`)}`,
 
 /** Renders the form in which a person with several accounts chooses one. The provider chose the texts. */
 export function renderAccountPage(server: LoginServer, choices: readonly AccountChoice[], formSecret: string): string {
-  const { host } = server.provider;
+  const host = server.provider?.host ?? 'The provider';
   return renderPage(
     'Choose an account',
     html`<h1>Choose an account</h1>
@@ -124,6 +152,7 @@ function renderReturnPage(
   redirectUri: string,
   failure: OAuthError | undefined,
   redirectUrl?: string,
+  isShownFirst = false,
 ): string {
   const target = isLocalRedirect(redirectUri) ? 'your client' : formatRedirectUri(redirectUri);
   const name = html`<bdi>${showInvisible(server.name)}</bdi>`;
@@ -132,7 +161,7 @@ function renderReturnPage(
   const refreshTag =
     redirectUrl === undefined
       ? ''
-      : renderRefresh(redirectUrl, failure?.providerMessage === undefined ? 0 : readingTimeS);
+      : renderRefresh(redirectUrl, isShownFirst || failure?.providerMessage !== undefined ? readingTimeS : 0);
   if (!failure) {
     return renderPage(
       'Logged in',
@@ -141,12 +170,12 @@ function renderReturnPage(
       refreshTag,
     );
   }
-  const isDenied = failure.code === 'access_denied';
+  const isDenied = failure.code === 'access_denied' && !isShownFirst;
   return renderPage(
     'Not logged in',
     html`${renderIcon('bad', 'M6 6l12 12M18 6 6 18')}<h1>${isDenied ? 'You did not log in' : 'Login failed'}</h1>
 <p>${isDenied ? html`Your client was not given access to ${name}` : html`${name}: ${failure.message}`}.</p>
-${failure.providerMessage === undefined ? '' : html`<p class="warn" role="note">${server.provider.host} says: “<bdi>${failure.providerMessage}</bdi>”</p>`}
+${failure.providerMessage === undefined ? '' : html`<p class="warn" role="note">${server.provider?.host} says: “<bdi>${failure.providerMessage}</bdi>”</p>`}
 <p class="soft">The result ${redirectUrl === undefined ? 'has been' : 'is being'} sent to ${target}.</p>${backLink}`,
     refreshTag,
   );
@@ -186,6 +215,14 @@ function renderRefresh(url: string, seconds = 0): Markup {
   return html`<meta http-equiv="refresh" content="${seconds}; url=${url}">`;
 }
 
+type RedirectOptions = {
+  cookies?: string[];
+  /** True for the response to a form, which is a page. */
+  isFormResponse?: boolean;
+  /** True if the page is shown until the person has read the error. */
+  isShownFirst?: boolean;
+};
+
 type LoginOutcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
 
 /**
@@ -198,12 +235,12 @@ export function createClientRedirect(
   server: LoginServer,
   redirectUri: string,
   outcome: LoginOutcome,
-  { cookies = [], isFormResponse = false }: { cookies?: string[]; isFormResponse?: boolean } = {},
+  { cookies = [], isFormResponse = false, isShownFirst = false }: RedirectOptions = {},
 ): BrowserResponse {
   const failure = 'error' in outcome ? outcome.error : undefined;
   const location = buildRedirectUrl(server, redirectUri, outcome);
-  if (isFormResponse || failure?.providerMessage !== undefined || !/^https?:/.test(location))
-    return { status: 200, html: renderReturnPage(server, redirectUri, failure, location), cookies };
+  if (isFormResponse || isShownFirst || failure?.providerMessage !== undefined || !/^https?:/.test(location))
+    return { status: 200, html: renderReturnPage(server, redirectUri, failure, location, isShownFirst), cookies };
   return { status: 302, location, html: renderReturnPage(server, redirectUri, failure), cookies };
 }
 
@@ -221,7 +258,7 @@ export function createErrorWithLink(
   const errorHtml = renderPage(
     'This login cannot start',
     html`${renderIcon('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot start</h1>
-<p>The client sent an invalid request: ${error.message}. No data was shared.</p>
+<p>${error.code === 'access_denied' ? html`${error.message[0]?.toUpperCase()}${error.message.slice(1)}` : html`The client sent an invalid request: ${error.message}`}. No data was shared.</p>
 <p class="soft">If you did not start this login yourself, close this page. Otherwise, you can send the error to the client.</p>
 <dl>
 ${renderFact('Server', showInvisible(server.name), server.issuer)}
@@ -231,7 +268,7 @@ ${renderFact('Error', html`<code>${error.code}</code>`)}
 </dl>
 <div class="actions"><a class="button" href="${redirectUrl}">Go to ${target}</a></div>`,
   );
-  return { status: oauthErrorStatus[error.code], html: errorHtml };
+  return { status: error.code === 'access_denied' ? 403 : oauthErrorStatus[error.code], html: errorHtml };
 }
 
 /**

@@ -6,21 +6,31 @@ import type { Db } from '../store/db.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { OAuthClient } from './clients.ts';
 import type { PassthroughTokens } from './passthrough.ts';
+import type { People, ServerLogin, StoredIdentity } from './people.ts';
+import type { PersonValuesStore } from './person-values.ts';
 import type { UnsavedTokens } from './provider-tokens.ts';
 import type { RefreshRefusals } from './refresh-refusals.ts';
 
-/** Tokens from a provider's token endpoint. `expiresAt` is in epoch ms, and undefined if the provider omits it. */
+/**
+ * Tokens from a provider's token endpoint. `expiresAt` is in epoch ms, and undefined if the provider omits it. At a
+ * server without a provider, the access token is empty.
+ */
 export type ProviderTokens = {
   accessToken: string;
   refreshToken: string | undefined;
   expiresAt: number | undefined;
   scope: string | undefined;
-  /** Values of the login by name (`oauth.values`). They are sealed with the tokens, and shown nowhere. */
-  values?: Readonly<Record<string, string>>;
+  /** Person who logged in. Undefined if no one names the person. */
+  identity?: StoredIdentity | undefined;
+  /**
+   * Values that belong to this login, by name: `oauth.values`, and fields of an unidentified person. Those of an
+   * identified person are stored for the person instead.
+   */
+  values?: Readonly<Record<string, string>> | undefined;
   /** Callback parameters that each refresh repeats (`oauth.callback_values`). */
-  callbackValues?: Readonly<Record<string, string>>;
+  callbackValues?: Readonly<Record<string, string>> | undefined;
   /** Origin of the token endpoint, if the login determined it. */
-  tokenOrigin?: string;
+  tokenOrigin?: string | undefined;
 };
 
 /** An account of the person at the provider, with the values that it stands for. The provider chose its texts. */
@@ -46,8 +56,6 @@ export type FieldValues = Readonly<Record<string, string>>;
 export type Provider = {
   /** Host of the provider, as shown on the consent page. */
   host: string;
-  /** Hosts that will receive the provider's token, as shown on the consent page. */
-  audience: readonly string[];
   /** True if the provider returns with a form that it sends from its own site, which needs cookies for such requests. */
   returnsForm: boolean;
   /** Callback parameter with the code. */
@@ -73,10 +81,12 @@ export type Provider = {
   refresh(tokens: ProviderTokens): Promise<ProviderTokens>;
 };
 
+/** Tool, as described to people before they agree to a login. */
+export type LoginTool = { name: string; isReadOnly: boolean };
 /** Description of a view that people see before they agree to a login for it. */
-export type LoginView = { name: string; title: string; tools: readonly { name: string; isReadOnly: boolean }[] };
+export type LoginView = { name: string; title: string; tools: readonly LoginTool[] };
 
-/** A server that agents log in to: every hosted server with `oauth`, and the management server. */
+/** A server that agents log in to: every hosted server with `oauth` or `login`, and the management server. */
 export type LoginServer = {
   id: string;
   workspaceId: string;
@@ -104,8 +114,18 @@ export type LoginServer = {
   /** Names of its views. A login may be limited to one of them. */
   views: readonly string[];
   findView: (name: string) => LoginView | undefined;
-  provider: Provider;
+  /** Returns the tools of the whole server. */
+  listTools: () => readonly LoginTool[];
+  /** Hosts that the tools call. They receive the provider's token, or the values of the person. */
+  audience: readonly string[];
+  /** Undefined for a server with `login` and without `oauth`. */
+  provider: Provider | undefined;
+  /** Rules for people, and the values that they bring. */
+  login: ServerLogin | undefined;
 };
+
+/** A server with `login`. */
+export type PeopleLoginServer = LoginServer & { login: ServerLogin };
 
 /** Dependencies of the OAuth proxy. */
 export type OAuthDeps = {
@@ -140,6 +160,8 @@ export type OAuthDeps = {
   log: (message: string, fields: { [key: string]: unknown }) => void;
   /** Called with the grant id of each valid access token that is presented. */
   onTokenUse: (grantId: string) => void;
+  people: People;
+  personValues: PersonValuesStore;
   /** Counts events for the metrics. */
   onEvent: (event: LoginEvent) => void;
 };
@@ -188,6 +210,8 @@ export const durations = {
   login: 10 * 60_000,
   code: 60_000,
   access: 60 * 60_000,
+  /** Maximum duration of a login whose identity provider issued no refresh token, so that it cannot be asked again. */
+  uncheckedLogin: 12 * 60 * 60_000,
   refresh: 30 * 24 * 60 * 60_000,
   /** Time for which the previous refresh token is still accepted, for clients whose response got lost. */
   refreshGrace: 30_000,

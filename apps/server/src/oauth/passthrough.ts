@@ -15,6 +15,7 @@ import {
 import type { Keyring } from '../store/sealing/sealing.ts';
 import { createInvalidGrantError } from './clients.ts';
 import { durations, type LoginServer, type OAuthDeps, type ProviderTokens, type TokenResponse } from './oauth-deps.ts';
+import { refreshTokens } from './provider-tokens.ts';
 
 /**
  * With passthrough, agents hold the provider's access tokens, and its refresh tokens sealed. Returns the context of the
@@ -118,9 +119,6 @@ function getPendingMs({ expiresAt }: ProviderTokens, now: number): number {
   return Math.max(1, Math.min(maxPendingMs, (expiresAt ?? Number.POSITIVE_INFINITY) - now));
 }
 
-/** Tokens of a login whose agent holds the others. */
-const noTokens = { accessToken: '', expiresAt: undefined, scope: undefined };
-
 async function refreshHeldToken(
   server: LoginServer,
   refreshToken: string,
@@ -128,9 +126,10 @@ async function refreshHeldToken(
   deps: OAuthDeps,
 ): Promise<ProviderTokens> {
   try {
-    const tokens = await server.provider.refresh({ ...noTokens, refreshToken });
+    const heldTokens = { accessToken: '', refreshToken, expiresAt: undefined, scope: undefined };
+    const tokens = await refreshTokens(server, heldTokens);
     deps.onEvent('refreshed');
-    return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
+    return tokens;
   } catch (error) {
     deps.onEvent('refresh_failed');
     throw error instanceof OAuthError ? deps.refreshRefusals.classify(error, key, server.workspaceId) : error;

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { containsPlainCredential } from '@toolhost/credentials/own-credentials';
-import { OAuthError, OutboundError } from '@toolhost/errors/errors';
+import { OAuthError, OutboundError, ToolFailure } from '@toolhost/errors/errors';
 import { parseJson } from '@toolhost/json/json';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
-import { getPlaceholderNames, interpolatePlaceholders } from '@toolhost/tool-config/http/placeholders';
+import { parseOriginTemplate, renderUrlValues } from '@toolhost/tool-config/http/origin-template';
+import { getPlaceholderNames } from '@toolhost/tool-config/http/placeholders';
 import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
 import type { OAuth } from '@toolhost/tool-config/oauth';
 import { isDeclaredOrigin } from '@toolhost/tool-config/oauth-values';
@@ -12,13 +13,9 @@ import { durations, type FieldValues, type Provider, type ProviderTokens } from 
 import type { ProviderOptions } from './provider.ts';
 import { callTokenEndpoint, callUserinfo } from './token-endpoint.ts';
 
-/** Matches the scheme and the authority of a provider URL, as they are written. */
-const authorityPattern = /^https?:\/\/([^/?#]*)/i;
-
-/** Returns the host of a provider URL, which may contain `{{NAME}}`. */
+/** Returns the host of a provider URL, as the configuration writes it. */
 export function getWrittenHost(url: string): string {
-  const [, host = ''] = authorityPattern.exec(url) ?? [];
-  return getPlaceholderNames(host).length > 0 ? host : new URL(url).host;
+  return parseOriginTemplate(url)?.host ?? new URL(url).host;
 }
 
 export function buildAuthorizationUrl(
@@ -46,25 +43,19 @@ export function toChallenge(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
 }
 
-/** Matches one label of a host name. */
-const labelPattern = /^(?!xn--)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
-
-/** Fills in the values that a person entered. In a host, a value is one label. @throws OAuthError server_error */
+/** Fills in the values that a person entered. @throws OAuthError server_error */
 function renderUrl(template: string, fields: FieldValues): string {
-  const [authority = ''] = authorityPattern.exec(template) ?? [];
-  const getField = (name: string) => {
-    const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (value === undefined) throw new OAuthError('server_error', `the login has no value for ${name}`);
-    return value;
-  };
-  const getLabel = (name: string) => {
-    const value = getField(name);
-    if (!labelPattern.test(value))
-      throw new OAuthError('server_error', `${name} is not part of a host name: letters, digits, and hyphens`);
-    return value.toLowerCase();
-  };
-  const rest = interpolatePlaceholders(template.slice(authority.length), (name) => encodeURIComponent(getField(name)));
-  return interpolatePlaceholders(authority, getLabel) + rest;
+  if (getPlaceholderNames(template).length === 0) return template;
+  try {
+    return renderUrlValues(template, (name) => {
+      const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
+      if (value === undefined) throw new OAuthError('server_error', `the login has no value for ${name}`);
+      return value;
+    });
+  } catch (error) {
+    if (error instanceof ToolFailure) throw new OAuthError('server_error', error.message);
+    throw error;
+  }
 }
 
 /** A token endpoint. `tokenOrigin` is stored for refreshes if the login determined it. */
@@ -75,22 +66,20 @@ export function getLoginEndpoint(oauth: OAuth, callback: URLSearchParams, fields
   const origin = getTokenOrigin(oauth, callback);
   if (origin !== undefined) return { url: origin + oauth.token_url_from?.path, tokenOrigin: origin };
   const url = renderUrl(oauth.token_url, fields);
-  const isFixed = getPlaceholderNames(oauth.token_url).length === 0;
-  return { url, tokenOrigin: isFixed ? undefined : new URL(url).origin };
+  return { url, tokenOrigin: parseOriginTemplate(oauth.token_url) && new URL(url).origin };
 }
 
 /** Returns the URL that refreshes tokens. @throws OAuthError invalid_grant if its host is no longer allowed */
 export function getRefreshUrl(oauth: OAuth, { tokenOrigin }: ProviderTokens): string {
   const { token_url_from: source, token_url, refresh_url = token_url } = oauth;
-  const [authority = ''] = authorityPattern.exec(refresh_url) ?? [];
-  const isFixed = getPlaceholderNames(authority).length === 0;
-  if (!source && isFixed) return refresh_url;
+  const template = parseOriginTemplate(refresh_url);
+  if (!source && !template) return refresh_url;
   const isAllowed = source
     ? isDeclaredOrigin(tokenOrigin ?? '', source.hosts)
-    : tokenOrigin?.endsWith(authority.slice(authority.lastIndexOf('}}') + 2));
+    : tokenOrigin !== undefined && new URL(tokenOrigin).hostname.endsWith(`.${template?.suffix}`);
   if (tokenOrigin === undefined || !isAllowed)
     throw new OAuthError('invalid_grant', 'the login belongs to a token endpoint that the server no longer uses');
-  return tokenOrigin + (source ? source.path : refresh_url.slice(authority.length));
+  return tokenOrigin + (source ? source.path : refresh_url.slice(template?.length));
 }
 
 /** Sends a token request. @throws OAuthError if there is no response */

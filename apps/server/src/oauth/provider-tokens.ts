@@ -49,11 +49,15 @@ export function createGrantTokens(deps: OAuthDeps, freshness: Freshness) {
   }
 
   /** Runs one refresh per grant at a time in this process. Across processes, a claim in the database ensures that. */
-  function refresh(server: LoginServer, openGrant: OpenGrant): Promise<OpenGrant | undefined> {
+  function refresh(
+    server: LoginServer,
+    openGrant: OpenGrant,
+    part: RefreshedPart = 'tokens',
+  ): Promise<OpenGrant | undefined> {
     const { id } = openGrant.grant;
     const running = refreshesInProgress.get(id);
     if (running) return running;
-    const started = refreshAtProvider(server, openGrant, deps).finally(() => {
+    const started = refreshAtProvider(server, openGrant, part, deps).finally(() => {
       refreshesInProgress.delete(id);
       // Tokens that could not be stored belong to the cached version of the grant, which must then remain cached.
       if (!deps.unsavedTokens.find(openGrant.grant)) cache.invalidate(id);
@@ -71,14 +75,7 @@ export function createGrantTokens(deps: OAuthDeps, freshness: Freshness) {
       const openGrant = await find(server, bearer, chargeQuery);
       if (!openGrant) return undefined;
       deps.onTokenUse(openGrant.grant.id);
-      const { expiresAt } = openGrant.tokens;
-      if (expiresAt === undefined || expiresAt - marginMs > deps.now()) return openGrant;
-      const fallback = expiresAt > deps.now() ? openGrant : undefined;
-      if (openGrant.tokens.refreshToken === undefined) return fallback;
-      return refresh(server, openGrant).catch((error: unknown) => {
-        if (fallback && isUnavailableError(error)) return fallback;
-        throw error;
-      });
+      return refreshIfDue(openGrant, deps.now, (current, part) => refresh(server, current, part));
     },
     /**
      * Returns a newer token after the upstream refused one, or undefined if there is none for now or permanently.
@@ -110,6 +107,31 @@ export function createGrantTokens(deps: OAuthDeps, freshness: Freshness) {
   };
 }
 
+/**
+ * Refreshes the parts of a login that have expired or are about to. Returns undefined if the person must log in again.
+ * Until the expiry, an unavailable provider has no effect.
+ * @throws AppError unavailable
+ */
+async function refreshIfDue(
+  openGrant: OpenGrant,
+  now: () => number,
+  refresh: (openGrant: OpenGrant, part: RefreshedPart) => Promise<OpenGrant | undefined>,
+): Promise<OpenGrant | undefined> {
+  const { part, expiresAt, isRenewable } = getNextExpiry(openGrant.tokens);
+  // An identity is checked when its time has passed. Before that, the identity provider has nothing new to say.
+  const refreshMs = part === 'identity' ? 0 : marginMs;
+  if (expiresAt === undefined || expiresAt - refreshMs > now()) return openGrant;
+  const fallback = expiresAt > now() ? openGrant : undefined;
+  if (!isRenewable) return fallback;
+  const refreshed = await refresh(openGrant, part).catch((error: unknown) => {
+    if (fallback && isUnavailableError(error)) return fallback;
+    throw error;
+  });
+  // The token of the provider may have expired, too.
+  const hasOtherPart = refreshed && part === 'identity' && getNextExpiry(refreshed.tokens).part === 'tokens';
+  return hasOtherPart ? refreshIfDue(refreshed, now, refresh) : refreshed;
+}
+
 /** Time for which a renewed token counts as never sent, in ms. It is about the lifetime of a token. */
 const unsentTtlMs = 60 * 60_000;
 
@@ -139,7 +161,11 @@ function createGrantCache(freshness: Freshness) {
     maxSize: maxCharacters,
     getSize,
     freshness,
-    getIds: ({ grant }) => [grant.id, grant.workspace_id, ...(grant.user_id === null ? [] : [grant.user_id])],
+    getIds: ({ grant: { id, workspace_id, user_id, person_id } }) => [
+      id,
+      workspace_id,
+      ...[user_id, person_id].filter((userId) => userId !== null),
+    ],
     getOwner: ({ grant }) => grant.workspace_id,
   });
 }
@@ -168,8 +194,22 @@ async function load(
   return { value: { grant, grantKey, tokens, accessExpiresAt: token.expires_at } };
 }
 
+/** Part of a login that is refreshed: the identity of the person, or the provider's tokens. */
+export type RefreshedPart = 'identity' | 'tokens';
+
+/** Returns the part of a login that expires first. `expiresAt` is undefined if nothing expires. */
+export function getNextExpiry({ identity, expiresAt, refreshToken }: ProviderTokens): {
+  part: RefreshedPart;
+  expiresAt: number | undefined;
+  isRenewable: boolean;
+} {
+  return identity && identity.expiresAt <= (expiresAt ?? Number.POSITIVE_INFINITY)
+    ? { part: 'identity', expiresAt: identity.expiresAt, isRenewable: identity.refreshToken !== undefined }
+    : { part: 'tokens', expiresAt, isRenewable: refreshToken !== undefined };
+}
+
 /** The grant behind one of our access tokens, decrypted. */
-type OpenGrant = {
+export type OpenGrant = {
   grant: Omit<Grant, 'sealed_tokens'>;
   grantKey: Buffer;
   tokens: ProviderTokens;
@@ -195,28 +235,24 @@ function isAlive(grant: Grant | undefined): grant is Grant {
 export async function refreshAtProvider(
   server: LoginServer,
   openGrant: OpenGrant,
+  part: RefreshedPart,
   deps: OAuthDeps,
 ): Promise<OpenGrant | undefined> {
-  const { grant } = openGrant;
-  const { refreshToken } = openGrant.tokens;
+  const { grant, tokens } = openGrant;
   const unsaved = deps.unsavedTokens.find(grant);
   if (unsaved) return { ...openGrant, tokens: unsaved };
+  const refreshToken = part === 'identity' ? tokens.identity?.refreshToken : tokens.refreshToken;
   if (refreshToken === undefined) return markBroken(openGrant, deps);
   const now = deps.now();
   const claimedUntil = now + claimMs;
   if (!(await claimRefresh(deps.db, grant, now, claimedUntil))) {
-    return waitForOtherReplica(server, openGrant, deps);
+    return waitForOtherReplica(server, openGrant, part, deps);
   }
   try {
-    const refreshedTokens = await server.provider.refresh(openGrant.tokens);
+    const refreshedTokens =
+      part === 'identity' ? await checkIdentity(server, tokens, deps) : await refreshTokens(server, tokens);
     deps.onEvent('refreshed');
-    // Values that a refresh response omits are unchanged (RFC 6749, 6).
-    const scope = refreshedTokens.scope ?? openGrant.tokens.scope;
-    return await save(
-      openGrant,
-      { ...openGrant.tokens, ...refreshedTokens, refreshToken: refreshedTokens.refreshToken ?? refreshToken, scope },
-      deps,
-    );
+    return await save(openGrant, refreshedTokens, deps);
   } catch (caught) {
     if (!(caught instanceof OAuthError)) throw caught;
     deps.onEvent('refresh_failed');
@@ -228,6 +264,34 @@ export async function refreshAtProvider(
     throw new AppError('unavailable', 'the login could not be refreshed at its provider; retry in a few seconds', {
       retryAfterS: 5,
     });
+  }
+}
+
+/** Refreshes the tokens at the provider. @throws OAuthError */
+export async function refreshTokens(server: LoginServer, tokens: ProviderTokens): Promise<ProviderTokens> {
+  if (!server.provider) throw new OAuthError('invalid_grant', 'the server no longer has a provider');
+  const refreshed = await server.provider.refresh(tokens);
+  return {
+    ...tokens,
+    ...refreshed,
+    // Values that a refresh response omits are unchanged (RFC 6749, 6).
+    refreshToken: refreshed.refreshToken ?? tokens.refreshToken,
+    scope: refreshed.scope ?? tokens.scope,
+    ...((tokens.values || refreshed.values) && { values: { ...tokens.values, ...refreshed.values } }),
+  };
+}
+
+/** Asks the identity provider about the person of a login again. @throws OAuthError invalid_grant, temporarily_unavailable */
+async function checkIdentity(server: LoginServer, tokens: ProviderTokens, deps: OAuthDeps): Promise<ProviderTokens> {
+  const { login } = server;
+  const { identity } = tokens;
+  if (!login || !identity) throw new OAuthError('invalid_grant', 'the server no longer identifies people');
+  try {
+    return { ...tokens, identity: await deps.people.check(identity, { ...server, login }) };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    const code = error.kind === 'unavailable' ? 'temporarily_unavailable' : 'invalid_grant';
+    throw new OAuthError(code, error.message);
   }
 }
 
@@ -278,6 +342,7 @@ async function reloadGrant(openGrant: OpenGrant, deps: OAuthDeps): Promise<OpenG
 async function waitForOtherReplica(
   server: LoginServer,
   openGrant: OpenGrant,
+  part: RefreshedPart,
   deps: OAuthDeps,
 ): Promise<OpenGrant | undefined> {
   const deadline = getRunningTimeMs() + waitMs;
@@ -286,7 +351,7 @@ async function waitForOtherReplica(
     if (unsaved) return { ...openGrant, tokens: unsaved };
     const current = await reloadGrant(openGrant, deps);
     if (!current || current.grant.tokens_version > openGrant.grant.tokens_version) return current;
-    if ((current.grant.refreshing_until ?? 0) < deps.now()) return refreshAtProvider(server, current, deps);
+    if ((current.grant.refreshing_until ?? 0) < deps.now()) return refreshAtProvider(server, current, part, deps);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
   throw new AppError('unavailable', 'the login is being refreshed; retry in a few seconds', { retryAfterS: 5 });

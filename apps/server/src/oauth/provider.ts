@@ -25,8 +25,6 @@ export type ProviderOptions = {
   clientSecret: string;
   workspaceId: string;
   redirectUri: string;
-  /** Hosts that the provider's token will be sent to. */
-  audience: readonly string[];
   userAgent: string;
   http: HttpClient;
   now: () => number;
@@ -47,7 +45,6 @@ export function createHostedProvider(options: ProviderOptions): Provider {
   };
   return {
     host: getWrittenHost(oauth.authorization_url),
-    audience: options.audience,
     returnsForm: oauth.response_mode === 'form_post',
     codeParameter: oauth.code_parameter ?? 'code',
     getDisplayedCode: (error) => getDisplayedCode(error, [options.clientSecret]),
@@ -400,9 +397,10 @@ export function unwrapKey(wrapped: string, secret: string, grantId: string): Buf
 
 /** Counts the characters of a provider's tokens, which limit the number of tokens in memory. */
 export function countCharacters({ accessToken, refreshToken = '', scope = '', ...rest }: ProviderTokens): number {
-  const { values = {}, callbackValues = {} } = rest;
-  const texts = [values, callbackValues].flatMap((record) => Object.entries(record).flat());
-  return texts.reduce((sum, { length }) => sum + length, accessToken.length + refreshToken.length + scope.length);
+  const { identity, values, callbackValues } = rest;
+  const additional =
+    identity || values || callbackValues ? JSON.stringify([identity, values, callbackValues]).length : 0;
+  return accessToken.length + refreshToken.length + scope.length + additional;
 }
 
 type GrantIds = { id: string; workspace_id: string };

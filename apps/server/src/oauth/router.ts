@@ -8,10 +8,12 @@ import { type Context, Hono } from 'hono';
 import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
 import { buildUrl, routes } from '../routes.ts';
+import { authorize } from './authorize.ts';
 import { handleAccountChoice, handleCallback } from './callback.ts';
 import { type TokenEndpointRequest, usesBasic } from './client-authentication.ts';
 import { clientAuthMethods, registerClient } from './clients.ts';
-import { authorize, getStateHost, handleDecision } from './consent.ts';
+import { getStateHost, handleDecision } from './consent.ts';
+import { finishIdentification, getSlugOfState } from './identification.ts';
 import { renderOAuthErrorPage } from './login-pages.ts';
 import {
   type BrowserResponse,
@@ -52,6 +54,7 @@ export function createOAuthRouter(deps: OAuthRouterDeps): Hono<Env> {
   const router = new Hono<Env>();
   addDiscovery(router, deps);
   addPages(router, deps);
+  addIdentityReturn(router, deps);
   addClientEndpoints(router, deps);
   return router;
 }
@@ -150,7 +153,7 @@ function addPages(router: Hono<Env>, deps: OAuthRouterDeps): void {
   router.get(
     routes.callback,
     respondWithPage(async (c, server) => {
-      if (server.provider.returnsForm)
+      if (server.provider?.returnsForm)
         throw new OAuthError('invalid_request', 'the provider must return with a form (response_mode form_post)');
       const location = getStartUrl(c, deps.oauth);
       if (location !== undefined) return { status: 302, html: '', location };
@@ -160,7 +163,7 @@ function addPages(router: Hono<Env>, deps: OAuthRouterDeps): void {
   router.post(
     routes.callback,
     respondWithPage(async (c, server) => {
-      if (!server.provider.returnsForm) {
+      if (!server.provider?.returnsForm) {
         c.header('Allow', 'GET');
         throw new AppError('methodNotAllowed', 'this URL allows only GET');
       }
@@ -183,12 +186,43 @@ function addPages(router: Hono<Env>, deps: OAuthRouterDeps): void {
     respondWithPage(async (c, server) =>
       handleDecision(
         server,
-        await readForm(c, deps),
-        { cookie: c.req.header('cookie'), fetchSite: c.req.header('sec-fetch-site') },
+        {
+          form: await readForm(c, deps),
+          headers: { cookie: c.req.header('cookie'), fetchSite: c.req.header('sec-fetch-site') },
+          requestId: getRequestId(c),
+        },
         deps.oauth,
       ),
     ),
   );
+}
+
+/**
+ * Adds the return from the identity provider of this service to a login at a server. All servers share this URL with
+ * the sign-in to the dashboard, because it is the only one that is registered there. The state names the server.
+ */
+function addIdentityReturn(router: Hono<Env>, deps: OAuthRouterDeps): void {
+  router.get(routes.loginCallback, async (c, next) => {
+    const slug = getSlugOfState(c.req.query('state'));
+    if (slug === undefined) return next();
+    setPageHeaders(c);
+    try {
+      checkRate(c, deps);
+      const server = await deps.oauth.findServer(slug, deps.getQueryCharge(c.env.incoming));
+      if (!server) throw createNotFoundError();
+      const request = {
+        query: new URL(c.req.url).searchParams,
+        cookieHeader: c.req.header('cookie'),
+        requestId: getRequestId(c),
+      };
+      const response = await deps.limitReturns(c.env.incoming, server.id, (onCodeRefused) =>
+        finishIdentification(server, request, { ...withNetwork(c, deps), onCodeRefused }),
+      );
+      return send(c, response);
+    } catch (caught) {
+      return sendErrorPage(c, caught, deps);
+    }
+  });
 }
 
 /** Adds the endpoints for client software. */

@@ -39,9 +39,10 @@ import {
   type TokenResponse,
 } from './oauth-deps.ts';
 import { issueProviderToken, openRefreshToken, refreshAndShare } from './passthrough.ts';
+import { findPersonProblem } from './person-login.ts';
 import { openTokens, unwrapKey, wrapKey } from './provider.ts';
 import { toChallenge } from './provider-requests.ts';
-import { refreshAtProvider } from './provider-tokens.ts';
+import { getNextExpiry, type OpenGrant, refreshAtProvider } from './provider-tokens.ts';
 
 /** Handles `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders according to RFC 6749, 5.2 */
 export async function handleTokenRequest(
@@ -99,7 +100,7 @@ async function redeemCode(
   if (!code || !grant) throw createInvalidGrantError('unknown code');
   if (grant.server_id !== server.id) throw createInvalidGrantError('code of another server');
   checkCode(code, clientId, form);
-  checkTarget(server, target, getAgreedView(grant.agreement));
+  if (!server.login?.rules.views) checkTarget(server, target, getAgreedView(grant.agreement));
   if (code.used_at !== null || code.expires_at <= deps.now()) throw await refuseCode(code, deps);
   checkGrantActive(server, grant);
   const grantKey = unwrapKey(code.wrapped_key, secret, grant.id);
@@ -217,7 +218,7 @@ async function redeemRefreshToken(
   if (grant.server_id !== server.id || grant.client_id !== clientId)
     throw createInvalidGrantError('refresh token of another server or client');
   if (token.expires_at < deps.now()) throw createInvalidGrantError('refresh token expired');
-  checkTarget(server, target, getAgreedView(grant.agreement));
+  if (!server.login?.rules.views) checkTarget(server, target, getAgreedView(grant.agreement));
   checkGrantActive(server, grant);
   const grantKey = unwrapKey(token.wrapped_key, secret, grant.id);
   const isRecent = token.generation >= grant.generation - 1;
@@ -251,11 +252,26 @@ async function getCurrentTokens(
   grantKey: Buffer,
   deps: OAuthDeps,
 ): Promise<ProviderTokens> {
-  const tokens = openTokens(deps.keyring, grant, grantKey);
-  if (tokens.expiresAt === undefined || tokens.expiresAt > deps.now()) return tokens;
-  const renewed = await refreshAtProvider(server, { grant, grantKey, tokens, accessExpiresAt: 0 }, deps);
-  if (!renewed) throw createInvalidGrantError('the provider no longer accepts the login');
-  return renewed.tokens;
+  let tokens = openTokens(deps.keyring, grant, grantKey);
+  let openGrant: OpenGrant = { grant, grantKey, tokens, accessExpiresAt: 0 };
+  // At most the identity and the tokens have expired.
+  for (let count = 0; count < 2; count++) {
+    const { part, expiresAt } = getNextExpiry(tokens);
+    if (expiresAt === undefined || expiresAt > deps.now()) break;
+    const renewed = await refreshAtProvider(server, openGrant, part, deps);
+    if (!renewed) throw createInvalidGrantError('the provider no longer accepts the login');
+    openGrant = renewed;
+    tokens = renewed.tokens;
+  }
+  await checkPerson(server, tokens, deps);
+  return tokens;
+}
+
+/** Rejects a person who may no longer log in, or whose values must be entered again. @throws OAuthError invalid_grant */
+async function checkPerson({ login, ...server }: LoginServer, tokens: ProviderTokens, deps: OAuthDeps): Promise<void> {
+  if (!login) return;
+  const problem = await findPersonProblem({ ...server, login }, tokens, deps.personValues);
+  if (problem !== undefined) throw createInvalidGrantError(problem);
 }
 
 function isDirectPredecessor(grant: Grant, generation: number, deps: OAuthDeps): boolean {
@@ -276,10 +292,15 @@ async function issueTokens(
   db: Db,
 ): Promise<TokenResponse> {
   const now = deps.now();
-  const expiresWithProvider = tokens.expiresAt !== undefined && tokens.refreshToken === undefined;
-  const expiresAt = expiresWithProvider
-    ? Math.min(now + durations.access, tokens.expiresAt as number)
-    : now + durations.access;
+  const { identity } = tokens;
+  const isProviderFinal = tokens.expiresAt !== undefined && tokens.refreshToken === undefined;
+  const expiresWithProvider = isProviderFinal || (identity !== undefined && identity.refreshToken === undefined);
+  const expiresAt = Math.min(
+    // A login that cannot be checked again has one token for all of its time.
+    identity && identity.refreshToken === undefined ? identity.expiresAt : now + durations.access,
+    identity?.expiresAt ?? Number.POSITIVE_INFINITY,
+    (isProviderFinal ? tokens.expiresAt : undefined) ?? Number.POSITIVE_INFINITY,
+  );
   const accessToken = `tha_${newSecret(deps.random)}`;
   const refreshToken = expiresWithProvider ? undefined : `thr_${newSecret(deps.random)}`;
   const toRow = (secret: string, kind: 'access' | 'refresh', expires_at: number) => ({

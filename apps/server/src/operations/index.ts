@@ -8,6 +8,7 @@ import { callOperations } from './calls/try-tool.ts';
 import { usageOperations } from './calls/usage-operations.ts';
 import { connectionOperations } from './connection/connection-check.ts';
 import { loginCheckOperations } from './connection/login-checks.ts';
+import { addImport } from './imports/add-import.ts';
 import { importApi } from './imports/import-api.ts';
 import { reimportApi } from './imports/reimport-api.ts';
 import { watchOperations } from './imports/watch-operations.ts';
@@ -15,9 +16,11 @@ import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import { grantOperations } from './logins.ts';
 import { notificationOperations } from './notifications/notifications.ts';
 import type { Operation } from './operation.ts';
+import { ownValueOperations } from './own-values.ts';
 import { memberAccessOperations } from './people/member-access.ts';
 import { memberOperations } from './people/members.ts';
 import { ownWorkspaceOperations } from './people/own-workspaces.ts';
+import { roleGroupOperations } from './people/role-groups.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { askModel } from './playground/ask-model.ts';
 import { modelOperations } from './playground/models.ts';
@@ -38,6 +41,7 @@ export const operations = {
   ...applyOperations,
   ...toolOperations,
   importApi,
+  addImport,
   reimportApi,
   ...watchOperations,
   ...secretOperations,
@@ -55,11 +59,13 @@ export const operations = {
   ...usageOperations,
   ...apiKeyOperations,
   ...grantOperations,
+  ...ownValueOperations,
   ...notificationOperations,
   ...peopleOperations,
   ...ownWorkspaceOperations,
   ...memberOperations,
   ...memberAccessOperations,
+  ...roleGroupOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
 /** All operations as a list, in the order of the reference pages. */

@@ -5,11 +5,13 @@ import {
   revokeGrant as endGrant,
   findGrant,
   findGrants,
+  type Grant,
   getAgreedView,
   type ListedGrant,
 } from '../store/logins/grants.ts';
+import { deletePersonValues, findProvidedNames, hasActiveLogin } from '../store/logins/person-values.ts';
 import { canSeePeople } from './actor-names.ts';
-import { operation } from './operation.ts';
+import { type Context, operation } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
 import { lastUse, nextCursor, pageInputs, parsePage, slugInput, time, toIsoTime } from './shapes.ts';
 
@@ -29,13 +31,20 @@ const grantRecord = z.object({
       'Name of the person who logged in, as given by the provider. Only shown to people in the dashboard. Absent if the provider gave none or the login has ended.',
     ),
   scope: z.string(),
+  provided: z
+    .array(z.string())
+    .optional()
+    .describe('Names of the values that the person stored at the server. The values themselves are never shown.'),
   status: z.enum(['active', 'broken', 'revoked']).describe('With broken, the provider no longer accepts the login.'),
   created_at: time,
   last_used_at: lastUse,
 });
 nameSchema('Grant', grantRecord);
 
-function toRecord(grant: ListedGrant, includesPerson: boolean): z.input<typeof grantRecord> {
+function toRecord(
+  grant: ListedGrant,
+  { includesPerson, provided }: { includesPerson: boolean; provided: readonly string[] | undefined },
+): z.input<typeof grantRecord> {
   const view = getAgreedView(grant.agreement);
   return {
     id: grant.id,
@@ -44,6 +53,7 @@ function toRecord(grant: ListedGrant, includesPerson: boolean): z.input<typeof g
     client: grant.client_name,
     ...(includesPerson && grant.person !== null && { person: grant.person }),
     scope: grant.scope,
+    ...(provided && { provided: [...provided] }),
     status: getStatus(grant),
     created_at: toIsoTime(grant.created_at),
     ...(grant.last_used_at !== null && { last_used_at: toIsoTime(grant.last_used_at) }),
@@ -53,6 +63,10 @@ function toRecord(grant: ListedGrant, includesPerson: boolean): z.input<typeof g
 function getStatus({ revoked_at, broken_at, is_of_deleted }: ListedGrant) {
   if (revoked_at !== null || is_of_deleted === 1) return 'revoked';
   return broken_at === null ? 'active' : 'broken';
+}
+
+function toPersonKey({ server_id: serverId, person_id: userId }: Pick<ListedGrant, 'server_id' | 'person_id'>) {
+  return userId === null ? [] : [{ serverId, userId }];
 }
 
 const listGrants = operation({
@@ -69,7 +83,10 @@ const listGrants = operation({
     const filter = { slug: input.slug, slugs: context.actor.servers };
     const { rows, next } = await findGrants(context.db, context.actor.workspaceId, filter, parsePage(input));
     const includesPerson = canSeePeople(context.actor);
-    return { grants: rows.map((row) => toRecord(row, includesPerson)), next_cursor: next };
+    const providedNames = await findProvidedNames(context.db, context.actor.workspaceId, rows.flatMap(toPersonKey));
+    const toGrant = (row: ListedGrant) =>
+      toRecord(row, { includesPerson, provided: providedNames.get(`${row.server_id} ${row.person_id}`) });
+    return { grants: rows.map(toGrant), next_cursor: next };
   },
 });
 
@@ -89,9 +106,18 @@ const revokeGrant = operation({
       throw new AppError('notFound', 'there is no such grant in this workspace, or it is already revoked');
     }
     await recordChange(context.db, context, 'grant', id);
+    await deleteUnusedValues(context, grant);
     return { revoked: id };
   },
   audit: ({ id }) => ({ target: id }),
 });
+
+/** Deletes the values of a person whose last login at a server has ended. */
+async function deleteUnusedValues({ db, ...context }: Context, { server_id, person_id }: Grant): Promise<void> {
+  if (person_id === null) return;
+  const person = { serverId: server_id, userId: person_id };
+  if (await hasActiveLogin(db, person)) return;
+  if (await deletePersonValues(db, person)) await recordChange(db, context, 'grant', person_id);
+}
 
 export const grantOperations = { listGrants, revokeGrant };

@@ -32,6 +32,8 @@ export type Actor = {
   kind: 'api_key' | 'user' | 'operator';
   id: string;
   workspaceId: string;
+  /** The person themselves, or the one who created the key. Undefined for the operator. */
+  userId?: string | undefined;
   scopes: readonly KeyScope[];
   /** Slugs of the servers that the actor is limited to, or undefined for the whole workspace. */
   servers: readonly string[] | undefined;

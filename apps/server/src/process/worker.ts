@@ -75,7 +75,11 @@ export function connectToPrimary(): PrimaryProcess {
       const reply = waitFor('start');
       send({ kind: 'join' });
       const { examplePort, maintainsExample } = await reply;
-      const identity = { find: oidc ? async () => oidc : findIdentity, host: getIdentityHost(oidc) };
+      const identity = {
+        find: oidc ? async () => oidc : findIdentity,
+        host: getIdentityHost(oidc),
+        isBuiltIn: oidc === undefined,
+      };
       return { examplePort, maintainsExample, identity, close: async () => undefined };
     },
   };

@@ -13,11 +13,13 @@ export async function findMemberIds(db: Db, workspaceId: string): Promise<string
 const immediatelyDeletedTables = [
   'secrets',
   'client_tokens',
+  'person_values',
   'import_checks',
   'webhooks',
   'models',
   'invitations',
   'sessions',
+  'role_groups',
   'members',
 ] as const;
 

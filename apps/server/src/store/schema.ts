@@ -44,10 +44,13 @@ export type Tables = {
     workspace_id: string;
     user_id: string;
     role: string;
+    role_group: string | null;
+    given_role: string | null;
     created_at: number;
     selected_at: number | null;
     mail_events: string | null;
   };
+  role_groups: { workspace_id: string; group_name: string; role: string };
   api_keys: {
     id: string;
     workspace_id: string;
@@ -82,6 +85,7 @@ export type Tables = {
     copied_version: number | null;
     tags: string | null;
     tool_names: string | null;
+    is_public: Generated<number>;
     config: string;
   };
   server_versions: {
@@ -111,7 +115,7 @@ export type Tables = {
     import_id: string | null;
     checked_at: number | null;
     document_hash: string | null;
-    validators: string | null;
+    documents: string | null;
     counts: string | null;
     failures: number;
     error: string | null;
@@ -305,6 +309,7 @@ export type Tables = {
     client_name: string;
     user_id: string | null;
     person: string | null;
+    person_id: string | null;
     scope: string;
     agreement: string;
     sealed_tokens: string;
@@ -316,6 +321,19 @@ export type Tables = {
     last_used_at: number | null;
     broken_at: number | null;
     revoked_at: number | null;
+    missing_scope: string | null;
+    challenged_at: number | null;
+  };
+  person_values: {
+    server_id: string;
+    user_id: string;
+    workspace_id: string;
+    agreement: string;
+    sealed_values: string;
+    names: string;
+    refused: string | null;
+    version: number;
+    updated_at: number;
   };
   codes: {
     hash: string;
@@ -327,7 +345,14 @@ export type Tables = {
     expires_at: number;
     used_at: number | null;
   };
-  passthrough_tokens: { server_id: string; hash: string; agreement: string; expires_at: number };
+  passthrough_tokens: {
+    server_id: string;
+    hash: string;
+    agreement: string;
+    expires_at: number;
+    missing_scope: string | null;
+    challenged_at: number | null;
+  };
   tokens: {
     hash: string;
     grant_id: string;

@@ -9,12 +9,17 @@ import type { RequiredSecret } from '../plan-outline.ts';
 import { quoteShort } from '../tools/input-arguments.ts';
 import { toPlainText } from '../tools/texts.ts';
 
+/** Field of `login` for a secret that a person brings. */
+export type PersonalField = { name: string; label: string; secret?: false; optional?: true };
+
 /** Configuration fields that define how requests are authorized. */
 export type CredentialFields = {
   authentication?: object | object[];
   credentials?: Record<string, object | object[]>;
   oauth?: object;
   secrets: RequiredSecret[];
+  /** Inputs for the secrets, if each person brings their own. */
+  personalFields: PersonalField[];
   /** Notes about logins, such as the reason why people cannot log in. */
   notes: string[];
 };
@@ -32,7 +37,7 @@ export type AuthenticationSource = {
 };
 
 export function buildAuthentication(schemes: readonly ApiScheme[], source: AuthenticationSource): CredentialFields {
-  const fields: CredentialFields = { secrets: [], notes: [] };
+  const fields: CredentialFields = { secrets: [], personalFields: [], notes: [] };
   const entries = schemes.flatMap((scheme) => toEntries(scheme, fields, source));
   const [firstEntry] = entries;
   if (firstEntry !== undefined) fields.authentication = entries.length === 1 ? firstEntry : entries;
@@ -176,7 +181,7 @@ function isAwsName(text: string | undefined): text is string {
 }
 
 function createPlaceholder(
-  { name, description }: ApiScheme,
+  { name, kind, description }: ApiScheme,
   suffix: string,
   label: string,
   { fields, source }: SecretTarget,
@@ -202,6 +207,9 @@ function createPlaceholder(
   source.secretNames.set(key, secretName);
   const text = toPlainText(description, 200);
   addSecret(fields, secretName, text === '' ? label : `${label}: ${text}`);
+  // OAuth tokens expire, and a token of client credentials belongs to the server.
+  if (kind !== 'oauth2' && !fields.personalFields.some((field) => field.name === secretName))
+    fields.personalFields.push({ name: secretName, label, ...(suffix === 'USER' && { secret: false }) });
   return `{{${secretName}}}`;
 }
 

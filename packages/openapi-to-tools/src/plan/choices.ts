@@ -1,6 +1,7 @@
 import { invalidInputError, type Problem } from '@toolhost/errors/errors';
 import { createSuggestionBudget, suggestName } from '@toolhost/errors/problems';
 import type { ApiDescription } from '../model.ts';
+import { accessAnswers, isAccessAnswer } from './access.ts';
 import { isCredentialAnswer } from './credentials.ts';
 import { isSecretVariable, toVariableName } from './server-address.ts';
 
@@ -30,11 +31,13 @@ export type ImportChoices = {
   existingKeys?: ReadonlySet<string> | undefined;
   /** True if callers bring the server's credential. Its tools can then name no other credential. */
   isOnlyCredential?: boolean | undefined;
+  /** Prefix of everything that the import adds to an existing server. */
+  prefix?: string | undefined;
   name?: string | undefined;
   slug?: string | undefined;
 };
 
-const commonQuestions = ['server', 'credential', 'client_id', 'client_secret', 'region', 'service'];
+const commonQuestions = ['server', 'credential', 'access', 'client_id', 'client_secret', 'region', 'service'];
 
 /** Returns the names of all questions that a document may ask. */
 export function getQuestionNames(description: ApiDescription): string[] {
@@ -75,6 +78,11 @@ export function checkAnswers(description: ApiDescription, { answers = {}, server
       problems.push({
         path,
         message: `found ${JSON.stringify(value.slice(0, 60))}; allowed: ${allowed}, or several credentials of the document joined by +`,
+      });
+    } else if (name === 'access' && !isAccessAnswer(value)) {
+      problems.push({
+        path,
+        message: `found ${JSON.stringify(value.slice(0, 60))}; allowed: ${accessAnswers.join(', ')}`,
       });
     }
   }

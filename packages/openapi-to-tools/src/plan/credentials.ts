@@ -158,9 +158,13 @@ function addNamedCredentials(
   for (const { name = '', schemes } of namedCredentials) {
     const namedUsers = byName[name];
     if (!namedUsers) continue;
-    const { authentication, secrets, notes } = buildFields(schemes, namedUsers, true);
+    const { authentication, secrets, personalFields, notes } = buildFields(schemes, namedUsers, true);
     if (authentication !== undefined) fields.credentials = { ...fields.credentials, [name]: authentication };
-    fields.secrets.push(...secrets);
+    fields.secrets.push(...secrets.filter((secret) => !fields.secrets.some((known) => known.name === secret.name)));
+    const newFields = personalFields.filter(
+      (field) => !fields.personalFields.some((known) => known.name === field.name),
+    );
+    fields.personalFields.push(...newFields.map((field) => ({ ...field, optional: true as const })));
     fields.notes.push(...notes.filter((note) => !fields.notes.includes(note)));
   }
   return fields;

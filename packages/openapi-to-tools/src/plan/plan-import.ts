@@ -18,9 +18,11 @@ import { quoteShort } from '../tools/input-arguments.ts';
 import { assignToolNames } from '../tools/names.ts';
 import { shorten, toPlainText, toVisibleName } from '../tools/texts.ts';
 import type { ImportedTool, ToolCandidate } from '../tools/tool-candidate.ts';
+import { resolveAccess } from './access.ts';
 import { type CredentialFields, markUnusableSchemes } from './authentication-fields.ts';
 import { checkAnswers, type ImportChoices } from './choices.ts';
 import { chooseCredentials, type ServerCredentials } from './credentials.ts';
+import { prefixPlan } from './prefix-plan.ts';
 import { scoreOperations } from './ranking.ts';
 import { removeRejectedInputs } from './rejected-inputs.ts';
 import { countGroups, propose, select, sumTokens } from './selection.ts';
@@ -60,6 +62,7 @@ export type ImportedConfig = {
   authentication?: object | object[];
   credentials?: Record<string, object | object[]>;
   oauth?: object;
+  login?: object;
   max_response_tokens: number;
   tools: ImportedTool[];
 };
@@ -74,6 +77,11 @@ export function planImport(
   choices: ImportChoices,
   urlProblem: UrlRule = () => undefined,
 ): ImportPlan {
+  const plan = planOwnServer(described, choices, urlProblem);
+  return choices.prefix === undefined ? plan : prefixPlan(plan, choices.prefix);
+}
+
+function planOwnServer(described: ApiDescription, choices: ImportChoices, urlProblem: UrlRule): ImportPlan {
   const description = { ...described, schemes: markUnusableSchemes(described, urlProblem) };
   checkAnswers(description, choices);
   const address = resolveServerAddress(description, choices, urlProblem);
@@ -113,8 +121,8 @@ export function planImport(
       ({ chosen, unmatched } = select(all, effectiveChoices));
     }
   }
-  const fields = credentials.toFields(getOperations(chosen));
-  const questions = [...address.questions, ...credentials.questions];
+  const { fields, accessQuestions } = resolveAccess(credentials.toFields(getOperations(chosen)), choices);
+  const questions = [...address.questions, ...credentials.questions, ...accessQuestions];
   const config = questions.some(({ required }) => required)
     ? undefined
     : buildConfig(description, choices, { address, fields, chosen, maxToolNameLength: getMaxToolNameLength(all) });
@@ -185,7 +193,7 @@ function countOutcomes(candidates: readonly ToolCandidate[]): ImportPlan['counts
 
 type ConfigSource = {
   address: ReturnType<typeof resolveServerAddress>;
-  fields: CredentialFields;
+  fields: ReturnType<typeof resolveAccess>['fields'];
   chosen: readonly ToolCandidate[];
   maxToolNameLength: number;
 };
@@ -211,6 +219,7 @@ function buildConfig(
     ...(fields.authentication !== undefined && { authentication: fields.authentication }),
     ...(fields.credentials !== undefined && { credentials: fields.credentials }),
     ...(fields.oauth !== undefined && { oauth: fields.oauth }),
+    ...(fields.login !== undefined && { login: fields.login }),
     max_response_tokens: defaultMaxResponseTokens,
     tools: chosen.flatMap(({ tool }) => (tool ? [tool] : [])),
   };

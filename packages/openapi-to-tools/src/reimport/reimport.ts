@@ -3,6 +3,7 @@ import { invalidInputError } from '@toolhost/errors/errors';
 import { ProblemList } from '@toolhost/errors/problems';
 import { parseJson } from '@toolhost/json/json';
 import { type Credentials, isStored, toCredentialList } from '@toolhost/tool-config/authentication';
+import { formatImportedFrom, parseImportedFrom } from '@toolhost/tool-config/imports';
 import type { UrlRule } from '@toolhost/tool-config/server-rules';
 import { toViewTool, type View, type ViewTool } from '@toolhost/tool-config/view';
 import { checkViews, type ViewContext } from '@toolhost/tool-config/view-rules';
@@ -69,7 +70,9 @@ export function mergeImport(
 ): ReimportResult {
   const description = readDescription(document);
   const answers = dropObsoleteAnswers(description, choices.answers ?? {});
-  const config = parseJson(imported.config) as JsonFields & { tools: ConfigTool[] };
+  const { prefix } = choices;
+  const stored = parseJson(imported.config) as JsonFields & { tools: ConfigTool[] };
+  const config: typeof stored = { ...stored, tools: stored.tools.map((tool) => toLocalTool(tool, prefix)) };
   const before = readGenerated(imported.generated);
   const keys = listOperationKeys(description.operations);
   const moves = findMovedOperations(
@@ -79,12 +82,13 @@ export function mergeImport(
   );
   const existingKeys = new Set(
     config.tools.flatMap(({ credential, imported_from: operation }) =>
-      operation === undefined || credential !== undefined ? [] : (moves.get(operation) ?? operation),
+      operation === undefined || credential !== prefix ? [] : (moves.get(operation) ?? operation),
     ),
   );
-  const isOnlyCredential = hasCallerCredential(config as Credentials & JsonFields);
+  const isOnlyCredential = prefix === undefined && hasCallerCredential(config as Credentials & JsonFields);
   const planChoices = { ...choices, answers, include: ['*'], deprecated: true, existingKeys, isOnlyCredential };
   const plan = planImport(description, planChoices, reimportChoices.urlProblem);
+  if (prefix !== undefined) requireAnswers(plan);
   const regenerated = regenerate(plan, config, before);
   const addedOperations = new Set(
     select(plan.all, { include: reimportChoices.add, deprecated: true }).chosen.map(({ tool }) => tool?.imported_from),
@@ -111,11 +115,9 @@ export function mergeImport(
   };
   const views = renameViews({ before: config, after: withTools });
   const mergedConfig = { ...withTools, ...(views && { views }) };
-  const configJson = JSON.stringify(mergedConfig);
-  const sizeError = getSizeProblem(configJson);
-  if (sizeError !== undefined)
-    throw invalidInputError([{ path: reimportChoices.add.length > 0 ? 'add' : 'document', message: sizeError }]);
-  const tools = selectGeneratedTools(merged, before, regenerated);
+  const tools = merged.tools.map((tool, index) => toStoredTool(tool, stored.tools[index], prefix));
+  const configJson = serializeConfig({ ...mergedConfig, tools }, reimportChoices);
+  const generatedTools = selectGeneratedTools(merged, before, regenerated);
   return {
     report: {
       ...createReport({ tools: merged, server, plan, before }, reimportChoices.offered),
@@ -125,13 +127,45 @@ export function mergeImport(
     config: configJson,
     generated: JSON.stringify({
       server: regenerated.server,
-      tools,
+      tools: generatedTools,
       known: plan.keys.map(getOperationDigest),
-      ids: collectIds(tools, plan, before),
+      ids: collectIds(generatedTools, plan, before),
     } satisfies Generated),
     documentHash: newHash,
     answers,
   };
+}
+
+/** @throws AppError invalid if the configuration is too large */
+function serializeConfig(config: JsonFields, { add }: ReimportChoices): string {
+  const json = JSON.stringify(config);
+  const sizeError = getSizeProblem(json);
+  if (sizeError === undefined) return json;
+  throw invalidInputError([{ path: add.length > 0 ? 'add' : 'document', message: sizeError }]);
+}
+
+/** Returns a tool as its own description sees it. A tool of another description counts as written by hand. */
+function toLocalTool(tool: ConfigTool, prefix: string | undefined): ConfigTool {
+  if (tool.imported_from === undefined) return tool;
+  const { imported_from: from, ...withoutOrigin } = tool;
+  const operation = parseImportedFrom(from);
+  return operation.prefix === prefix ? { ...tool, imported_from: operation.key } : withoutOrigin;
+}
+
+/** Returns a merged tool as it is stored. `stored` is the tool before the merge; undefined for an added one. */
+function toStoredTool(tool: ConfigTool, stored: ConfigTool | undefined, prefix: string | undefined): ConfigTool {
+  const { imported_from: key } = tool;
+  if (key !== undefined) return { ...tool, imported_from: formatImportedFrom({ key, prefix }) };
+  return stored?.imported_from === undefined ? tool : stored;
+}
+
+/** Requires all answers, because the tools of an added description contain the address. @throws AppError invalid */
+function requireAnswers({ questions }: ImportPlan): void {
+  const open = questions.filter(({ required }) => required);
+  if (open.length === 0) return;
+  throw invalidInputError(
+    open.map(({ name, question }) => ({ path: `answers.${name}`, message: `required: ${question}` })),
+  );
 }
 
 type NamedCredentials = ImportPlan['credentials'];

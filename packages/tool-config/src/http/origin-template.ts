@@ -1,6 +1,6 @@
 import { recordableFailure } from '@toolhost/errors/errors';
-import { isDeclaredOrigin } from '../oauth-values.ts';
 import { parseUrl } from './read-url.ts';
+import { percentEncode } from './values.ts';
 
 /** Origin of a URL that contains the value of a person: as one label in front of a fixed suffix, or as a whole. */
 export type OriginTemplate = {
@@ -46,6 +46,11 @@ export function parseOriginTemplate(url: string): OriginTemplate | undefined {
   };
 }
 
+/** Returns the origin of a valid URL, which may contain the value of a person. */
+export function getTemplateOrigin(url: string): string {
+  return parseOriginTemplate(url)?.origin ?? new URL(url).origin;
+}
+
 /** Returns true for an origin that does not depend on a person. */
 export function isFixedOrigin(origin: string): boolean {
   return !/[{*]/.test(origin);
@@ -67,6 +72,26 @@ export function toHostLabel(name: string, value: string): string {
   );
 }
 
+/** Returns true if a host name has the form of a pattern, in which `*` stands for exactly one label. */
+function matchesHost(hostname: string, pattern: string): boolean {
+  const labels = hostname.split('.');
+  const patternLabels = pattern.toLowerCase().split('.');
+  return (
+    labels.length === patternLabels.length &&
+    patternLabels.every((label, index) => label === '*' || label === labels[index])
+  );
+}
+
+/**
+ * Returns a value as an origin if it is https, has one of the declared hosts, and has neither port, path, nor user
+ * information; otherwise undefined.
+ */
+export function findDeclaredOrigin(value: string, hosts: readonly string[]): string | undefined {
+  const url = parseUrl(value);
+  if (url?.protocol !== 'https:' || url.port !== '' || url.origin !== value.toLowerCase()) return undefined;
+  return hosts.some((pattern) => matchesHost(url.hostname, pattern)) ? url.origin : undefined;
+}
+
 /**
  * Renders an origin with the value of a person. `hosts` are the declared hosts of a whole origin.
  * @throws ToolFailure invalid_arguments, without the value
@@ -77,9 +102,36 @@ export function renderOrigin(
 ): string {
   const written = `{{${name}}}`;
   if (origin !== written) return origin.replace(written, () => toHostLabel(name, value));
-  if (isDeclaredOrigin(value, hosts)) return value;
+  const declared = findDeclaredOrigin(value, hosts);
+  if (declared !== undefined) return declared;
   throw recordableFailure(
     'invalid_arguments',
     `the value of ${name} is not an https origin of a host that the server declares. Log in again to change it.`,
+  );
+}
+
+const anyPlaceholder = new RegExp(placeholder, 'g');
+
+/**
+ * Renders a valid URL of the provider with the values of a person: a label of the host is checked, and every other
+ * value is percent-encoded. @throws ToolFailure invalid_arguments, without the value
+ */
+export function renderUrlValues(url: string, getValue: (name: string) => string): string {
+  const template = parseOriginTemplate(url);
+  const { name = '', length = 0 } = template ?? {};
+  const origin = template ? renderOrigin(template.origin, { name, value: getValue(name) }) : '';
+  const [target = '', ...query] = url.slice(length).split('?');
+  const render = (text: string) =>
+    text.replaceAll(anyPlaceholder, (_, inner: string) => percentEncode(getValue(inner)));
+  const path = target.split('/').map((segment) => checkSegment(segment, render(segment)));
+  return origin + [path.join('/'), ...query.map(render)].join('?');
+}
+
+/** Rejects a path segment that the value of a person removes or turns into a dot segment. */
+function checkSegment(written: string, rendered: string): string {
+  if (written === rendered || !/^(?:\.|%2e){0,2}$/i.test(rendered)) return rendered;
+  throw recordableFailure(
+    'invalid_arguments',
+    'the value of a person must not make an empty, "." or ".." segment of a URL. Log in again to change it.',
   );
 }

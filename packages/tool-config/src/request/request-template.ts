@@ -46,10 +46,11 @@ export type RequestTemplate = {
   credentials: readonly SentCredential[];
 };
 
-/** Parts of a server's login that requests depend on. */
-type LoginSources = {
+type CompileOptions = {
+  userAgent: string;
   /** Hosts of each value that may be a whole origin. */
   originHosts: ReadonlyMap<string, readonly string[]>;
+  /** Scheme of the login token (`oauth.token_prefix`). */
   tokenPrefix: string | undefined;
 };
 
@@ -57,8 +58,7 @@ type LoginSources = {
 export function compileRequest(
   tool: Tool,
   authentication: Authentications | undefined,
-  userAgent: string,
-  { originHosts, tokenPrefix }: LoginSources,
+  { userAgent, originHosts, tokenPrefix }: CompileOptions,
 ): RequestTemplate {
   const declared = getArguments(tool.input_schema);
   const names = declared.map((argument) => argument.name);

@@ -4,12 +4,14 @@ import { useState } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
 import { Section } from '../../ui/section.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
+import { hasLoginPage } from '../access.ts';
 import { getViews } from '../config.ts';
 import { LoginCheck } from '../login-check/login-check.tsx';
 import { useCurrentServer } from '../server-page.tsx';
 import { Clients } from './clients.tsx';
 import { ConnectionCheckSection } from './connection-check.tsx';
 import { KeyCredential, TokenCredential } from './credentials.tsx';
+import { LoginChoice } from './login-choice.tsx';
 
 /** Steps to connect a client: URL, credential, snippet, and check. */
 export function ConnectTab() {
@@ -19,7 +21,8 @@ export function ConnectTab() {
   // A map, because a view may be named `constructor`.
   const [credentials, setCredentials] = useState<ReadonlyMap<string, string>>(new Map());
   const toViewUrl = (url: string) => (view === undefined ? url : `${url}/${view}`);
-  const hasLogin = server.access === 'oauth' || server.access === 'passthrough';
+  const [usesKey, setUsesKey] = useState(false);
+  const hasLogin = hasLoginPage(server) && !usesKey;
   const isForwarded = server.access === 'caller_token' && !server.open;
   // A key belongs to the URL that it was created for. The caller's own token works for all of them.
   const credentialOwner = isForwarded ? '' : (view ?? '');
@@ -37,6 +40,7 @@ export function ConnectTab() {
         </Alert>
       )}
       {urlSection}
+      {server.access === 'login' && <LoginChoice usesKey={usesKey} onChange={setUsesKey} />}
       {hasLogin ? (
         <Section
           title="Credential"

@@ -6,6 +6,7 @@ import { Section } from '../../ui/section.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
 import { asText, toSlug } from '../config.ts';
 import { Field, Input } from './fields.tsx';
+import { LoginSection } from './login/login-section.tsx';
 import { useEditor, useField } from './model/editor-context.ts';
 import { type EditorTab, getTab } from './model/go-to-field.ts';
 import { AccessSection } from './server/access-section.tsx';
@@ -28,6 +29,7 @@ export function ConfigForm({ saveBarRef }: { saveBarRef: Ref<HTMLDivElement> }) 
       <Stack gap="md" display={isNew || activeTab === 'settings' ? 'flex' : 'none'}>
         <ServerSection />
         <AccessSection />
+        <LoginSection />
         <ServerWideSection />
       </Stack>
       <Stack gap="md" display={isNew || activeTab === 'tools' ? 'flex' : 'none'} mt={isNew ? 'md' : 0}>

@@ -1,5 +1,6 @@
-import { Alert, Anchor, Badge, Button, Group, Stack, Switch, Text } from '@mantine/core';
+import { Alert, Anchor, Badge, Button, Group, NativeSelect, Stack, Switch, Text } from '@mantine/core';
 import { formatImportChanges } from '@toolhost/server/operations/import-changes';
+import type { ImportedDescription } from '@toolhost/tool-config/imports';
 import { useState } from 'react';
 import { api } from '../../api.ts';
 import type { ReimportPlan } from '../../api-types.ts';
@@ -18,9 +19,19 @@ import { Merge } from './merge.tsx';
 
 /** Tab to reimport the API description of this server. */
 export function ImportTab() {
-  const { document: url } = (useCurrentServer().config.imported ?? {}) as { document?: string };
+  const imports = (useCurrentServer().config.imported ?? []) as ImportedDescription[];
+  const [chosen, setChosen] = useState(imports[0]?.prefix ?? '');
+  const { document: url } = imports.find(({ prefix = '' }) => prefix === chosen) ?? {};
   return (
     <Stack gap="md">
+      {imports.length > 1 && (
+        <NativeSelect
+          label="Description"
+          data={imports.map(({ prefix = '', document }) => ({ value: prefix, label: prefix || (document ?? 'First') }))}
+          value={chosen}
+          onChange={(event) => setChosen(event.currentTarget.value)}
+        />
+      )}
       {url === undefined ? (
         <Section
           title="Description"
@@ -30,7 +41,7 @@ export function ImportTab() {
         <DescriptionSource url={url} />
       )}
       {useCanEdit() ? (
-        <ReimportFlow url={url} />
+        <ReimportFlow key={chosen} url={url} prefix={chosen} />
       ) : (
         <ViewerNote>Only editors and owners can reimport a description.</ViewerNote>
       )}
@@ -106,12 +117,12 @@ function DescriptionSource({ url }: { url: string }) {
 
 type SavedVersions = { version: number; previous: number };
 
-function ReimportFlow({ url }: { url: string | undefined }) {
+function ReimportFlow({ url, prefix }: { url: string | undefined; prefix: string }) {
   const { slug, version } = useCurrentServer().server;
   const [readResult, setReadResult] = useState<{ source: Source; plan: ReimportPlan; readAt: number }>();
   const [saved, setSaved] = useState<SavedVersions>();
   const readAction = useAction({
-    run: (source: Source) => api('reimportApi', { slug, ...source, mode: 'plan', offered: 'all' }),
+    run: (source: Source) => api('reimportApi', { slug, prefix, ...source, mode: 'plan', offered: 'all' }),
     onSuccess: (plan, source) => {
       setReadResult({ plan, source, readAt: performance.now() });
       setSaved(undefined);
@@ -133,6 +144,7 @@ function ReimportFlow({ url }: { url: string | undefined }) {
           key={readResult.readAt}
           plan={readResult.plan}
           source={readResult.source}
+          prefix={prefix}
           version={version}
           onSaved={(next) => {
             setReadResult(undefined);

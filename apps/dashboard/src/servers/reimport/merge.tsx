@@ -15,7 +15,14 @@ import { type Answers, QuestionsForm, removeEmptyAnswers } from '../import/quest
 import type { Source } from '../import/source-form.tsx';
 import { Changes, Conflicts, NewOperations, RemovedTools } from './changes.tsx';
 
-type Props = { plan: ReimportPlan; source: Source; version: number; onSaved: (version: number) => void };
+type Props = {
+  plan: ReimportPlan;
+  source: Source;
+  /** Prefix of the import, empty for the one without. */
+  prefix: string;
+  version: number;
+  onSaved: (version: number) => void;
+};
 
 /**
  * Choices of the user: conflicts resolved in favor of the description, operations to add, and answers. They are for one
@@ -26,7 +33,7 @@ type ReimportChoices = { take: string[]; add: string[]; answers: Answers; expect
 const followedLabels = { before: 'Current', after: 'New' };
 
 /** Shows what a reimport would change, and the choices to make. */
-export function Merge({ plan, source, version, onSaved }: Props) {
+export function Merge({ plan, source, prefix, version, onSaved }: Props) {
   const [acceptedKeys, setAcceptedKeys] = useState<ReadonlySet<string>>(new Set());
   const [added, setAdded] = useState<ReadonlySet<string>>(new Set());
   const [answers, setAnswers] = useState<Answers>({});
@@ -83,7 +90,7 @@ export function Merge({ plan, source, version, onSaved }: Props) {
         onAnswers={setAnswers}
       />
       <Review
-        request={{ slug: plan.slug, ...source, expected_document: plan.document_hash }}
+        request={{ slug: plan.slug, prefix, ...source, expected_document: plan.document_hash }}
         choices={choices}
         onSaved={onSaved}
       />
@@ -92,7 +99,7 @@ export function Merge({ plan, source, version, onSaved }: Props) {
 }
 
 type ReviewProps = {
-  request: Source & { slug: string; expected_document: string };
+  request: Source & { slug: string; prefix: string; expected_document: string };
   choices: ReimportChoices;
   onSaved: (version: number) => void;
 };

@@ -21,7 +21,7 @@ import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { useOperationQuery } from '../../use-operation-query.ts';
-import { isObject } from '../config.ts';
+import { getPersonalNames, isObject } from '../config.ts';
 import { useCurrentServer } from '../server-page.tsx';
 
 /** Queries that a changed secret affects: also request previews and configuration verdicts. */
@@ -125,9 +125,8 @@ function SecretForm({ name, onName }: NameProps) {
     if (name !== '' && value !== '') saveSecret.mutate(entered);
   };
   const variables = isObject(config.variables) ? config.variables : {};
-  const missingSecrets = getPlaceholderNames(config).filter(
-    (secretName) => !Object.hasOwn(variables, secretName) && !secrets.includes(secretName),
-  );
+  const otherNames = new Set([...Object.keys(variables), ...getPersonalNames(config), ...secrets]);
+  const missingSecrets = getPlaceholderNames(config).filter((secretName) => !otherNames.has(secretName));
   // Moved credentials of the configuration are not included, because they are set in the editor.
   const movedSecrets = warnings
     .flatMap(({ message }) => parseMovedSecret(message) ?? [])

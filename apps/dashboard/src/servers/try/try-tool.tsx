@@ -8,6 +8,7 @@ import { getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
+import { needsCallerToken } from '../access.ts';
 import { asList, asText, type Config, getViews, isObject, isReadOnly } from '../config.ts';
 import { useCurrentServer } from '../server-page.tsx';
 import { getArguments, useArguments } from './form/arguments.ts';
@@ -62,7 +63,6 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
     if (!isReadOnly(tool)) setConfirming(true);
     else call.mutate(request);
   };
-  const isForwarding = server.access !== 'api_key' && config.authentication !== undefined;
   return (
     <>
       {replayed && <ReplayNote replayed={replayed} hiddenNames={hiddenNames} onRemove={removeHidden} />}
@@ -77,7 +77,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
             failure={formErrors.failure}
             isCalling={call.isPending}
             shouldSubmitOnEnter={isReadOnly(tool)}
-            token={isForwarding || server.access === 'oauth' || server.access === 'passthrough' ? token : undefined}
+            token={needsCallerToken(server) ? token : undefined}
             onToken={setToken}
             onInput={setInput}
             onCall={submit}

@@ -2,7 +2,16 @@ import { Badge, Tooltip } from '@mantine/core';
 import type { Access, ServerRecord } from '../../api-types.ts';
 
 const accessKinds: Record<Access | 'open', { name: string; text: string; color: string }> = {
-  oauth: { name: 'Login', text: 'People log in at the provider. Agents hold a Toolhost token.', color: 'accent' },
+  login: {
+    name: 'Login',
+    text: 'People log in with their Toolhost account. The API receives the stored credential or their own values.',
+    color: 'accent',
+  },
+  oauth: {
+    name: 'Login (OAuth)',
+    text: 'People log in at the provider. Agents hold a Toolhost token.',
+    color: 'accent',
+  },
   passthrough: {
     name: 'Login (passthrough)',
     text: "People log in at the provider. Agents hold the provider's token.",

@@ -1,12 +1,16 @@
 import type { QueryCharge } from '@toolhost/credentials/client-request';
 import type { Scope } from '@toolhost/credentials/credential';
 import { getWidestNetwork } from '@toolhost/limits/call-limits';
-import type { CallerOptions } from '../../gateway/callers/caller.ts';
+import type { CallerOptions, CallingPerson } from '../../gateway/callers/caller.ts';
 import { createVerifiedCallers } from '../../gateway/callers/resolve-caller.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { ManagerCredentials } from '../../manage/actors.ts';
 import { createPersonActor } from '../../manage/people.ts';
+import type { OAuthDeps, PeopleLoginServer, ProviderTokens } from '../../oauth/oauth-deps.ts';
 import type { ServerAgreement } from '../../oauth/passthrough.ts';
+import { getPersonView, isPersonAllowed } from '../../oauth/people.ts';
+import { findLoginValues, findUsableValues, type LoginValues } from '../../oauth/person-login.ts';
+import { selectRefused } from '../../oauth/person-values.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { Caches } from '../caches.ts';
 import type { CallLimiters } from '../call-limiters.ts';
@@ -19,6 +23,7 @@ export function createCallerOptions(
   { getNetwork, unverifiedCallers }: CallLimiters['addresses'],
   { runtime, log }: Foundation,
 ): CallerOptions {
+  const findPerson = createFindPerson({ getLoginServer, oauth });
   return {
     verifyApiKey: keys.verify,
     verifiedCallers: createVerifiedCallers(runtime.clock),
@@ -27,20 +32,88 @@ export function createCallerOptions(
       const login = getLoginServer(server);
       const openGrant = login && (await grants.open(login, bearer, chargeQuery));
       if (!login || !openGrant) return undefined;
-      const { accessToken } = openGrant.tokens;
-      return {
-        grantId: openGrant.grant.id,
+      const { tokens, grant } = openGrant;
+      const person = login.login
+        ? await findPersonOfLogin({ ...login, login: login.login }, tokens, oauth)
+        : toPersonOfGrant(tokens);
+      if (login.login && !person) return undefined;
+      const { accessToken } = tokens;
+      const upstreamLogin = login.provider && {
+        grantId: grant.id,
         token: accessToken,
-        renew: (wasSent) => grants.renew(login, bearer, accessToken, wasSent),
-        discardToken: (rejectedToken) => grants.discardToken(login, bearer, rejectedToken),
+        scope: grant.scope,
+        providerScope: tokens.scope,
+        renew: (wasSent: boolean) => grants.renew(login, bearer, accessToken, wasSent),
+        discardToken: (rejectedToken: string) => grants.discardToken(login, bearer, rejectedToken),
         onAccepted: grants.getOnAccepted(openGrant),
       };
+      return { grantId: grant.id, login: upstreamLogin, person };
     },
+    findKeyPerson: (server, { createdBy }, chargeQuery) => findPerson(server, createdBy, chargeQuery),
     isOutdated: (server, bearer, chargeQuery) =>
       oauth.passthroughTokens.isOutdated(toAgreedServer(server, getLoginServer), bearer, chargeQuery),
     chargeUnknownBearer: unverifiedCallers.chargeUnknownBearer,
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards bearer tokens; the request was rejected'),
+  };
+}
+
+const noValues = { view: undefined, getValue: () => undefined, markRefused: async () => {} };
+
+/** Returns the person of a login without rules for people. Its values come from the provider (`oauth.values`). */
+function toPersonOfGrant({ values }: ProviderTokens): CallingPerson | undefined {
+  if (!values) return undefined;
+  const getValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
+  return { ...noValues, getValue, missingReason: 'log in again' };
+}
+
+/** Returns the person of a login, with their values. Undefined if they must log in again. */
+async function findPersonOfLogin(
+  server: PeopleLoginServer,
+  tokens: ProviderTokens,
+  { personValues }: OAuthDeps,
+): Promise<CallingPerson | undefined> {
+  const { login } = server;
+  const { identity } = tokens;
+  if (!isPersonAllowed(login, identity)) return undefined;
+  const found = await findLoginValues(server, tokens, personValues);
+  if (!found) return undefined;
+  const view = identity && getPersonView(login, identity);
+  return toCallingPerson(server, { view, userId: identity?.userId, ...found }, personValues);
+}
+
+/** Creates a function that finds the values of the user behind an API key or a try-out. */
+export function createFindPerson({ getLoginServer, oauth }: Pick<Logins, 'getLoginServer' | 'oauth'>) {
+  const { personValues, people } = oauth;
+  return async (server: HostedServer, userId?: string, chargeQuery?: QueryCharge): Promise<CallingPerson> => {
+    const loginServer = getLoginServer(server);
+    if (!loginServer?.login) return { ...noValues, missingReason: 'the server was changed; retry' };
+    const peopleServer = { ...loginServer, login: loginServer.login };
+    // In local mode, everything belongs to one person.
+    const id = people.findLocalPerson ? (await people.findLocalPerson(peopleServer)).userId : userId;
+    const found = id === undefined ? undefined : await findUsableValues(peopleServer, id, personValues, chargeQuery);
+    if (found) return toCallingPerson(peopleServer, { view: undefined, userId: id, ...found }, personValues);
+    const missingReason = `log in to ${loginServer.issuer} with an MCP client as yourself, or as the member who created the API key, and enter it there`;
+    return { ...noValues, missingReason };
+  };
+}
+
+type FoundPerson = LoginValues & { view: string | undefined; userId: string | undefined };
+
+function toCallingPerson(
+  { id: serverId, login }: PeopleLoginServer,
+  { view, userId, values, version }: FoundPerson,
+  personValues: OAuthDeps['personValues'],
+): CallingPerson {
+  return {
+    view,
+    getValue: (name) => (Object.hasOwn(values, name) ? values[name] : undefined),
+    missingReason: 'log in again',
+    async markRefused(sent) {
+      const names = selectRefused(login, sent);
+      if (userId === undefined || version === undefined || names.length === 0) return;
+      await personValues.markRefused({ serverId, userId }, { names, version });
+    },
   };
 }
 

@@ -28,25 +28,27 @@ import { endCall, takeSlots, toFailedResult } from './call-frame.ts';
 import { createCapture } from './capture.ts';
 import { followRedirects, type RedirectDeps } from './follow-redirects.ts';
 import { createRequest, recheckAccess, retryWithRenewedToken, send } from './send-request.ts';
+import { challengeForScopes, type StepUpDeps } from './step-up.ts';
 import { checkOnThread, readOnThread, type ThreadWork, toJobContext } from './thread-work.ts';
 
-export type CallToolDeps = RedirectDeps & {
-  limits: Limits;
-  memory: MemoryBudget;
-  threads: ThreadWork;
-  clientTokens: ClientTokens;
-  continuations: ContinuationStore;
-  files: FileStore;
-  fileUrls: FileUrls;
-  /** Stores a call record. `capture` is the JSON text of a `Capture`, if the server captures. */
-  record: (row: CallRow, capture?: string) => void;
-  observe: ObserveCall;
-  /** Undefined unless traces are exported. */
-  trace?: TraceCall | undefined;
-  /** Returns epoch ms. */
-  now: () => number;
-  onUnexpected: (error: unknown, requestId: string) => void;
-};
+export type CallToolDeps = RedirectDeps &
+  StepUpDeps & {
+    limits: Limits;
+    memory: MemoryBudget;
+    threads: ThreadWork;
+    clientTokens: ClientTokens;
+    continuations: ContinuationStore;
+    files: FileStore;
+    fileUrls: FileUrls;
+    /** Stores a call record. `capture` is the JSON text of a `Capture`, if the server captures. */
+    record: (row: CallRow, capture?: string) => void;
+    observe: ObserveCall;
+    /** Undefined unless traces are exported. */
+    trace?: TraceCall | undefined;
+    /** Returns epoch ms. */
+    now: () => number;
+    onUnexpected: (error: unknown, requestId: string) => void;
+  };
 
 /** Minimum size of a request whose arguments are checked on a thread, in bytes. */
 const minThreadBytes = 64 * 1024;
@@ -57,8 +59,8 @@ const memoryPerByte = 8;
  * Runs one `tools/call`, from its limits to its record. Failures that the model should read are returned as results.
  * @throws AppError tooMany, or unavailable if the service is overloaded or out of memory, or if the server was changed
  * while the call waited
- * @throws Unauthenticated if the upstream no longer accepts a token that the caller must renew, or if the credential
- * was revoked while the call waited
+ * @throws Unauthenticated if the upstream no longer accepts a token that the caller must renew, if it requires more
+ * scopes than the login has, or if the credential was revoked while the call waited
  */
 export async function callTool(
   server: HostedServer,
@@ -80,10 +82,11 @@ export async function callTool(
     call.host = tool.request.url.host;
     call.sentClock = performance.now();
     let response = await send(call, request, deps);
-    if (response.status === 401) response = await retryWithRenewedToken(call, response, call.args as Arguments, deps);
+    if (response.status === 401) response = await handleRefusal(call, response, deps);
     else caller.login?.onAccepted?.();
     call.upstreamMs = performance.now() - call.sentClock;
     recordResponse(call, response);
+    if (response.status === 403 && caller.kind === 'oauth') await challengeForScopes(call, response, deps);
     if (tool.followsRedirects && response.status >= 300) response = await followRedirects(call, response, deps);
     const resultOrPromise = readResult(call, response, deps);
     result = resultOrPromise instanceof Promise ? await resultOrPromise : resultOrPromise;
@@ -101,6 +104,20 @@ export async function callTool(
     if (recording) await recording;
     call.reservation.release();
   }
+}
+
+/**
+ * Handles a 401 of the upstream: sends the request once more with a renewed token if there is one. If the upstream
+ * refuses that too, it has also refused the values that the person brought.
+ */
+async function handleRefusal(
+  call: Call,
+  refusedResponse: UpstreamResponse,
+  deps: CallToolDeps,
+): Promise<UpstreamResponse> {
+  const response = await retryWithRenewedToken(call, refusedResponse, call.args as Arguments, deps);
+  if (response.status === 401 && call.sentValues) await call.caller.person?.markRefused(call.sentValues);
+  return response;
 }
 
 function createMemoryError(): AppError {

@@ -91,6 +91,8 @@ export class Call extends CallFrame {
   declare signing: Signing | undefined;
   /** The caller's token, and all other credentials that were sent. */
   declare readonly sensitive: string[];
+  /** Names of the person's values that were sent. Undefined if there are none. */
+  declare sentValues: string[] | undefined;
   /** Arguments in the request. Undefined if they were invalid. */
   declare args: Arguments | undefined;
   /**
@@ -116,6 +118,7 @@ export class Call extends CallFrame {
     this.serviceTokens = undefined;
     this.signing = undefined;
     this.sensitive = caller.token === undefined ? [] : [caller.token];
+    this.sentValues = undefined;
     this.args = undefined;
     this.omissionLines = undefined;
     this.request = undefined;

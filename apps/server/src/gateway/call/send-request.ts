@@ -43,7 +43,9 @@ export function createRequest(call: Call, args: Arguments, renewedToken?: string
   const sentCredentials: string[] = [];
   let renderedCharacters = 0;
   const useSecret = (name: string) => {
-    const value = secretFor(call.server, name, tool.request.url.origin);
+    const value = call.server.personalNames.has(name)
+      ? valueFor(call, name)
+      : secretFor(call.server, name, tool.request.url.origin);
     renderedCharacters = countRendered(renderedCharacters, value);
     sensitive.push(value);
     sentCredentials.push(value);
@@ -62,6 +64,28 @@ export function createRequest(call: Call, args: Arguments, renewedToken?: string
       : undefined;
   call.request = { request, credentialHash: knownDigest ?? tool.hashCredentials(sentCredentials) };
   return call.request;
+}
+
+/**
+ * Returns a value of the person who calls, which replaces `{{NAME}}`. It is sent only to the hosts that the person has
+ * agreed to; after a change of the hosts, the login of the person is no longer valid. An optional value may be empty.
+ * @throws ToolFailure secret_missing
+ */
+function valueFor(call: Call, name: string): string {
+  const { caller, server } = call;
+  const value = caller.person?.getValue(name);
+  if (value !== undefined) {
+    call.sentValues ??= [];
+    call.sentValues.push(name);
+    return value;
+  }
+  const field = server.config.login?.fields?.find((candidate) => candidate.name === name);
+  if (caller.person && field?.optional) return '';
+  const reason = caller.person?.missingReason ?? 'only people who log in have it';
+  throw recordableFailure(
+    'secret_missing',
+    `this tool needs a value that each person brings (${field?.label ?? name}): ${reason}`,
+  );
 }
 
 /** Maximum length of a forwarded header, in characters. */

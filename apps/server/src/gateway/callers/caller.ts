@@ -31,12 +31,29 @@ export type Caller = {
   token: string | undefined;
   /** Undefined if the token does not belong to a login. */
   login?: Login | undefined;
+  /** Undefined unless the caller is a person, or a key of one, at a server with `login`. */
+  person?: CallingPerson | undefined;
+};
+
+/** Person who calls a server with `login`. */
+export type CallingPerson = {
+  /** View that the rules for people give them at every URL of the server. Undefined if they give none. */
+  view: string | undefined;
+  /** Returns a value that the person brought. Undefined if they brought none with this name. */
+  getValue: (name: string) => string | undefined;
+  /** Reason why there are no values, for the result of a call that needs one. */
+  missingReason: string;
+  /** Marks values that a call has sent as refused by the API, so that the person is asked again. */
+  markRefused: (names: readonly string[]) => Promise<void>;
 };
 
 /** The login behind a token that the OAuth proxy issued for a server. */
 export type Login = {
   grantId: string;
   token: string;
+  /** Scopes that the person agreed to, and those that the provider says it granted. Separated by spaces. */
+  scope: string;
+  providerScope: string | undefined;
   /**
    * Renews the refused token. `isSent` is false if the new token is not used for this call. Resolves with undefined if
    * the person must log in again.
@@ -48,10 +65,18 @@ export type Login = {
   onAccepted: (() => void) | undefined;
 };
 
+/** A login at a server. `login` is undefined if it has no token of a provider. */
+export type FoundLogin = { grantId: string; login: Login | undefined; person: CallingPerson | undefined };
+
 export type CallerOptions = {
   verifyApiKey: (key: string, chargeQuery: QueryCharge) => MaybePromise<VerifiedKey | undefined>;
-  /** Finds the login of a live token of this server. Resolves with undefined for any other token. */
-  findLogin: (server: HostedServer, bearer: string, chargeQuery: QueryCharge) => Promise<Login | undefined>;
+  /**
+   * Finds the login of a live token of this server. Resolves with undefined for any other token, and for a person who
+   * may no longer call the server, or must enter values again.
+   */
+  findLogin: (server: HostedServer, bearer: string, chargeQuery: QueryCharge) => Promise<FoundLogin | undefined>;
+  /** Finds the values of the member who created an API key. */
+  findKeyPerson: (server: HostedServer, key: VerifiedKey, chargeQuery: QueryCharge) => Promise<CallingPerson>;
   /**
    * Returns true if the agent got the bearer token from a login, and the server has since changed the destinations of
    * such tokens.

@@ -24,6 +24,11 @@ export function resolveCaller(
   switch (server.access) {
     case 'oauth':
       return resolveLoginCaller(server, bearer, options.getNetwork(request), options, chargeQuery);
+    case 'login':
+      // The formats of our tokens and keys differ.
+      return bearer.startsWith('tha_')
+        ? resolveLoginCaller(server, bearer, options.getNetwork(request), options, chargeQuery)
+        : resolvePersonKey(server, bearer, options, chargeQuery);
     case 'passthrough':
       return resolveTokenCaller(server, bearer, request, options, chargeQuery);
     case 'caller_token':
@@ -63,8 +68,31 @@ async function resolveLoginCaller(
 ): Promise<Caller> {
   const login = await options.findLogin(server, bearer, chargeQuery);
   if (!login) throw new Unauthenticated('invalid', 'the token is not valid for this server; log in again');
-  const { grantId: keyId, token } = login;
-  return { kind: 'oauth', keyId, id: keyId, network, isVerified: true, token, login };
+  const { grantId: keyId, login: upstreamLogin, person } = login;
+  const kind = server.access === 'login' ? 'login' : 'oauth';
+  return {
+    kind,
+    keyId,
+    id: keyId,
+    network,
+    isVerified: true,
+    token: upstreamLogin?.token,
+    login: upstreamLogin,
+    person,
+  };
+}
+
+/** Authorizes an API key at a server with `login`. It acts for the member who created it, and uses their values. */
+async function resolvePersonKey(
+  server: HostedServer,
+  bearer: string,
+  options: CallerOptions,
+  chargeQuery: QueryCharge,
+): Promise<Caller> {
+  const key = await options.verifyApiKey(bearer, chargeQuery);
+  const caller = toKeyCaller(server, key);
+  if (!key || server.personalNames.size === 0) return caller;
+  return { ...caller, person: await options.findKeyPerson(server, key, chargeQuery) };
 }
 
 /**

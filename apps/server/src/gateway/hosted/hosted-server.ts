@@ -16,7 +16,7 @@ import {
 } from '@toolhost/tool-config/authentication';
 import { searchInstructions } from '@toolhost/tool-config/built-in-tools';
 import { toJsonSchema } from '@toolhost/tool-config/input-schema';
-import { getOriginHosts } from '@toolhost/tool-config/personal-values';
+import { getOriginHosts, getPersonalNames } from '@toolhost/tool-config/personal-values';
 import { compileRequest, type RequestTemplate } from '@toolhost/tool-config/request/request-template';
 import type { ServerConfig } from '@toolhost/tool-config/server-config';
 import { type Access, getAccess } from '@toolhost/tool-config/server-wide';
@@ -65,6 +65,8 @@ export type HostedServer = {
   /** User agent of its upstream requests. */
   userAgent: string;
   secrets: ReadonlyMap<string, DecryptedSecret>;
+  /** Names of the values that each person brings. No secret stands in for them. */
+  personalNames: ReadonlySet<string>;
   /** Token requests for client credentials, created by the first calls. */
   tokenRequests: Map<Authentication, TokenRequest>;
   limits: { server: CallLimits; workspace: CallLimits };
@@ -146,9 +148,10 @@ export function compileServer(
     access,
     interpolation: renderedTools.interpolation,
     credentialHeaders: getCallerHeaders(config.authentication, access),
-    info: formatServerInfo(definition, config.name),
+    info: formatServerInfo(definition, config),
     userAgent,
     secrets,
+    personalNames: getPersonalNames(config),
     tokenRequests: new Map(),
     limits,
     captureUntil: definition.captureUntil,
@@ -173,7 +176,7 @@ function getCallerHeaders(authentication: Authentications | undefined, access: A
   const credentials = toCredentialList(authentication);
   const callerCredential = credentials.find((credential) => !isStored(credential)) ?? credentials[0];
   const name = callerCredential && credentialHeader(callerCredential)?.toLowerCase();
-  const acceptsKeys = access === 'api_key' || (access === 'caller_token' && !callerCredential);
+  const acceptsKeys = access === 'api_key' || access === 'login' || (access === 'caller_token' && !callerCredential);
   return [...(name === undefined || name === 'authorization' ? [] : [name]), ...(acceptsKeys ? [apiKeyHeader] : [])];
 }
 
@@ -232,14 +235,17 @@ function compileView(
     ...server,
     view: { name, server },
     config,
-    info: formatServerInfo({ slug: `${server.slug}/${name}`, version }, config.name),
+    info: formatServerInfo({ slug: `${server.slug}/${name}`, version }, config),
     ...compileTools(config, compile),
     findView: () => undefined,
   };
 }
 
-function formatServerInfo({ slug, version }: { slug: string; version: number }, title: string): string {
-  return JSON.stringify({ name: slug, title: title.toWellFormed(), version: String(version) });
+function formatServerInfo(
+  { slug, version }: { slug: string; version: number },
+  { name, icons, website_url: websiteUrl }: ServerConfig,
+): string {
+  return JSON.stringify({ name: slug, title: name.toWellFormed(), version: String(version), icons, websiteUrl });
 }
 
 type CompiledTools = Pick<
@@ -292,8 +298,9 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const rulesSource = toResponseRulesSource(tool, config.max_response_tokens);
-  const login = { originHosts: getOriginHosts(config), tokenPrefix: config.oauth?.token_prefix };
-  const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent, login);
+  const authentication = getToolAuthentication(config, tool);
+  const { token_prefix: tokenPrefix } = config.oauth ?? {};
+  const request = compileRequest(tool, authentication, { userAgent, tokenPrefix, originHosts: getOriginHosts(config) });
   return {
     name: tool.name,
     configError,

@@ -98,6 +98,7 @@ const callTool = operation({
         args,
         token,
         actorId: context.actor.id,
+        userId: context.actor.userId,
         limitedKeys: context.actor.callLimits,
         requestId: context.requestId,
         checkActor,

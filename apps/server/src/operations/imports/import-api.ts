@@ -3,6 +3,7 @@ import { invalidInputError } from '@toolhost/errors/errors';
 import { parseStoredJson } from '@toolhost/json/json';
 import type { PlannedImport } from '@toolhost/openapi-to-tools/import-document';
 import { maxDocumentCharacters, planShape, reportKinds } from '@toolhost/openapi-to-tools/plan-outline';
+import type { ImportedDescription } from '@toolhost/tool-config/imports';
 import { getSlugProblem } from '@toolhost/tool-config/slug';
 import { z } from 'zod';
 import type { StoredServer } from '../../store/servers/servers.ts';
@@ -18,8 +19,8 @@ import {
   storeImport,
 } from './stored-imports.ts';
 
-const importInput = z.strictObject({
-  mode: z.enum(['plan', 'create']).default('plan').describe('plan only returns the tools; create creates the server.'),
+/** Input fields of every import. */
+export const importFields = {
   url: z
     .string()
     .min(1)
@@ -50,21 +51,32 @@ const importInput = z.strictObject({
   answers: answersInput
     .optional()
     .describe('Answers to the questions of the plan, by name. No secrets except client_secret.'),
-  name: z.string().min(1).max(100).optional().describe('Name of the new server; defaults to the title of the API.'),
-  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; derived from its name by default.'),
   report: z
     .enum(reportKinds)
     .default('none')
     .describe('Operations to list: none, chosen, all, or problems (not fully imported).'),
+};
+
+const importInput = z.strictObject({
+  mode: z.enum(['plan', 'create']).default('plan').describe('plan only returns the tools; create creates the server.'),
+  ...importFields,
+  name: z.string().min(1).max(100).optional().describe('Name of the new server; defaults to the title of the API.'),
+  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; derived from its name by default.'),
 });
 
 type Input = z.output<typeof importInput>;
 
-/** Import that a new configuration refers to. */
-export type NewImport = { id: string; document?: string };
-
-export function newImport({ random }: Context, documentUrl: string | undefined): NewImport {
-  return { id: newId(random, 'imp'), ...(documentUrl !== undefined && { document: documentUrl }) };
+/** Creates the import that a new configuration refers to. */
+export function newImport(
+  { random }: Context,
+  documentUrl: string | undefined,
+  prefix?: string | undefined,
+): ImportedDescription {
+  return {
+    id: newId(random, 'imp'),
+    ...(documentUrl !== undefined && { document: documentUrl }),
+    ...(prefix !== undefined && { prefix }),
+  };
 }
 
 const planOutput = { mode: z.enum(['plan', 'create']), ...planShape };
@@ -73,7 +85,7 @@ const planOutput = { mode: z.enum(['plan', 'create']), ...planShape };
  * Plan, the import that the new server refers to, and its configuration, if it is still to be checked. The ID of the
  * import is assigned before the transaction, because the stored configuration must be the one that was checked.
  */
-type PreparedImport = Prepared & { plan: PlannedImport; imported: NewImport; config?: object | undefined };
+type PreparedImport = Prepared & { plan: PlannedImport; imported: ImportedDescription; config?: object | undefined };
 
 export const importApi = operation({
   name: 'importApi',
@@ -90,10 +102,11 @@ export const importApi = operation({
     created: z.object(storeResultShape.shape).optional().describe('The new server; only for create.'),
   }),
   async prepare(context, input): Promise<PreparedImport> {
-    const plan = await planImport(context, input);
+    const { mode, ...request } = input;
+    const plan = await readPlan(context, request);
     const imported = newImport(context, input.url);
-    if (input.mode === 'plan') return { version: undefined, plan, imported };
-    const config = { ...(await toConfig(plan)), imported };
+    if (mode === 'plan') return { version: undefined, plan, imported };
+    const config = { ...(await toConfig(plan)), imported: [imported] };
     const prepared = await prepareConfig(context, config, {});
     return { ...prepared, plan, imported, config: prepared.check ? undefined : config };
   },
@@ -101,7 +114,7 @@ export const importApi = operation({
     const output = { mode: input.mode, ...toPlanOutput(context.prepared.plan) };
     if (input.mode === 'plan') return output;
     const server = await createImported(context, input);
-    await storeHeaders(context, server, input.url, input.headers);
+    await storeHeaders(context, server, { url: input.url, prefix: undefined }, input.headers);
     return { ...output, created: await createStoredResult(context, { server, isUnchanged: false }) };
   },
   isUnchanged: ({ created }) => created === undefined,
@@ -117,12 +130,17 @@ async function createImported(context: Context<PreparedImport>, input: Input): P
   const { plan, imported, config } = context.prepared;
   const document = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: input.url };
   const choices = serializeChoices({ server: input.server, answers: input.answers, documentUrl: input.url });
-  return createServer(context, config, (server) => storeImport(context, server, imported, { ...document, choices }));
+  return createServer(context, config, (server) =>
+    storeImport(context, server, { imported, all: [imported] }, { ...document, choices }),
+  );
 }
 
 /** Parses the document and plans the import, before the transaction. @throws AppError */
-async function planImport({ importer, actor, rules }: Context, input: Input): Promise<PlannedImport> {
-  const { document, url, headers, report, read_only: readOnly, mode: _, ...choices } = input;
+export async function readPlan(
+  { importer, actor, rules }: Context,
+  input: z.output<z.ZodObject<typeof importFields>> & { slug?: string | undefined; prefix?: string | undefined },
+): Promise<PlannedImport> {
+  const { document, url, headers, report, read_only: readOnly, ...choices } = input;
   if (document === undefined && url === undefined) {
     throw invalidInputError([
       { path: 'url', message: 'required unless document is present; allowed: the URL of a description' },
@@ -140,25 +158,26 @@ async function planImport({ importer, actor, rules }: Context, input: Input): Pr
  * Returns the configuration to store.
  * @throws AppError invalid if a required question is not answered, or if no operations or too many were chosen
  */
-async function toConfig({ config, sizeError, questions, chosen, unmatched }: PlannedImport): Promise<object> {
-  if (sizeError !== undefined)
-    throw invalidInputError([{ path: 'include', message: sizeError }], 'The server was not created');
+export async function toConfig({ config, sizeError, questions, chosen, unmatched }: PlannedImport): Promise<object> {
+  if (sizeError !== undefined) throw invalidInputError([{ path: 'include', message: sizeError }], notImported);
   const openQuestions = questions.filter(({ required }) => required);
   if (config === undefined) {
     const problems = openQuestions.map(({ name, question }) => ({
       path: `answers.${name}`,
       message: `required: ${question}`,
     }));
-    throw invalidInputError(problems, 'The server was not created');
+    throw invalidInputError(problems, notImported);
   }
   if (chosen.tools === 0) {
     const message = `no operation matches${unmatched.length > 0 ? ` ${unmatched.join(', ')}` : ''}; use mode plan to list the tags and, with report "all", the operations`;
-    throw invalidInputError([{ path: 'include', message }], 'The server was not created');
+    throw invalidInputError([{ path: 'include', message }], notImported);
   }
   return (await parseStoredJson(config)) as object;
 }
 
-function toPlanOutput({
+const notImported = 'Nothing was imported';
+
+export function toPlanOutput({
   config: _,
   sizeError: _size,
   generated: _generated,
@@ -168,6 +187,7 @@ function toPlanOutput({
   return plan;
 }
 
+type PlanOutput = z.input<z.ZodObject<typeof planShape>> & { next: string };
 type ImportOutput = z.input<z.ZodObject<typeof planOutput>> & {
   created?: z.input<typeof storeResultShape> | undefined;
 };
@@ -177,8 +197,10 @@ const maxGroups = 60;
 
 /** Formats the plan or the new server as text for an agent. */
 function formatImport(output: ImportOutput): string {
-  const lines = output.created ? formatCreated(output, output.created) : formatPlan(output);
-  return [...lines, ...formatReport(output)].join('\n');
+  const lines = output.created
+    ? formatCreated(output, output.created)
+    : formatPlan({ ...output, next: 'Next: importApi with mode "create" and include.' });
+  return [...lines, ...formatOperationLines(output)].join('\n');
 }
 
 function formatCreated({ chosen, secrets }: ImportOutput, created: z.input<typeof storeResultShape>): string[] {
@@ -189,7 +211,7 @@ function formatCreated({ chosen, secrets }: ImportOutput, created: z.input<typeo
   ];
 }
 
-function formatPlan({
+export function formatPlan({
   title,
   format,
   operations,
@@ -201,7 +223,8 @@ function formatPlan({
   notes,
   unmatched,
   findings,
-}: ImportOutput): string[] {
+  next,
+}: PlanOutput): string[] {
   const { whole, loosened, partial, skipped } = operations;
   const visibleGroups = groups.slice(0, maxGroups);
   return [
@@ -226,11 +249,11 @@ function formatPlan({
     ...notes,
     ...unmatched.map((selector) => `No operation matches ${JSON.stringify(selector)} of include.`),
     ...findings.slice(0, 10).map(({ at, message }) => `Not imported: ${at}: ${message}`),
-    'Next: importApi with mode "create" and include.',
+    next,
   ];
 }
 
-function formatReport({ report }: ImportOutput): string[] {
+export function formatOperationLines({ report }: Pick<ImportOutput, 'report'>): string[] {
   return report.map(
     ({ operation, tool, outcome, notes, tokens, answer }) =>
       `${operation} → ${tool}: ${[outcome, ...notes].join('; ')}; ${tokens} tokens${answer ? `; a response of about ${answer.tokens} tokens, ${answer.kept} with fields: true` : ''}`,

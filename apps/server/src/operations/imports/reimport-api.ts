@@ -3,8 +3,9 @@ import { parseStoredJson } from '@toolhost/json/json';
 import type { ImportChoices } from '@toolhost/openapi-to-tools/plan/choices';
 import { maxDocumentCharacters, offeredKinds, reimportShape } from '@toolhost/openapi-to-tools/plan-outline';
 import type { ReimportResult } from '@toolhost/openapi-to-tools/reimport/reimport';
+import type { ImportedDescription } from '@toolhost/tool-config/imports';
 import { z } from 'zod';
-import { findImport, type StoredImport } from '../../store/servers/imports.ts';
+import type { StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
 import { prepareConfig, requireValidConfig } from '../check-config.ts';
@@ -13,7 +14,8 @@ import { formatImportChanges } from '../import-changes.ts';
 import { type Context, operation, type Prepared } from '../operation.ts';
 import { createStoredResult, storeConfig, storeResultShape } from '../servers/store-server.ts';
 import { slugInput, unchangedShape, versionInput } from '../shapes.ts';
-import { type NewImport, newImport } from './import-api.ts';
+import { findDescription } from './check-description.ts';
+import { newImport } from './import-api.ts';
 import {
   answersInput,
   findHeaders,
@@ -26,6 +28,11 @@ import {
 
 const reimportInput = z.strictObject({
   slug: slugInput,
+  prefix: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Prefix of the import to repeat, if the server has several; "" for the one without a prefix.'),
   mode: z
     .enum(['plan', 'apply'])
     .default('plan')
@@ -74,7 +81,9 @@ type PreparedReimport = Prepared &
     config: object | undefined;
     url: string | undefined;
     choices: ImportChoices;
-    imported: NewImport;
+    imported: ImportedDescription;
+    /** Imports of the server with the new one. */
+    all: readonly ImportedDescription[];
     isUnchanged: boolean;
   };
 
@@ -98,7 +107,8 @@ export const reimportApi = operation({
     const { prepared } = context;
     const output = { mode: input.mode, slug: input.slug, ...toReportOutput(prepared) };
     if (input.mode === 'plan') return output;
-    await storeHeaders(context, await getServer(context, input.slug), prepared.url, input.headers);
+    const { url, imported } = prepared;
+    await storeHeaders(context, await getServer(context, input.slug), { url, prefix: imported.prefix }, input.headers);
     if (prepared.isUnchanged) return { ...output, unchanged: true as const };
     const current = await getServer(context, input.slug);
     if (current.version !== prepared.version) {
@@ -117,15 +127,10 @@ export const reimportApi = operation({
 /** Parses the document and merges it, before the transaction. @throws AppError notFound, invalid */
 async function prepare(context: Context, input: Input): Promise<PreparedReimport> {
   const server = await getServer(context, input.slug);
-  const lastImported = server.config.imported;
-  if (!lastImported) {
-    throw invalidInputError([
-      { path: 'slug', message: 'this server was not imported; use importApi to create a server from a description' },
-    ]);
-  }
-  const lastImport = await findImport(context.db, server, lastImported.id);
-  const url =
-    input.document === undefined ? (input.url ?? lastImport?.documentUrl ?? lastImported.document) : input.url;
+  const lastImported = chooseImport(server, input.prefix);
+  const { prefix } = lastImported;
+  const { lastImport, url: lastUrl } = await findDescription(context.db, server, lastImported);
+  const url = input.document === undefined ? (input.url ?? lastUrl) : input.url;
   if (input.document === undefined && url === undefined) {
     throw invalidInputError([
       {
@@ -134,9 +139,9 @@ async function prepare(context: Context, input: Input): Promise<PreparedReimport
       },
     ]);
   }
-  const choices = mergeChoices(lastImport, input, url);
+  const choices = { ...mergeChoices(lastImport, input, url), prefix };
   const reimportChoices = { add: input.add ?? [], take: input.take ?? [], offered: input.offered };
-  const headers = input.headers ?? (await findHeaders(context, server, url));
+  const headers = input.headers ?? (await findHeaders(context, server, { url, prefix }));
   const { config: json, ...result } = await context.importer.reimport(
     {
       text: input.document,
@@ -157,8 +162,9 @@ async function prepare(context: Context, input: Input): Promise<PreparedReimport
   }
   const { counts } = result.report;
   const changes = counts.changed + counts.added + result.report.server.length;
-  const imported = newImport(context, url);
-  const config = input.mode === 'plan' ? undefined : { ...((await parseStoredJson(json)) as object), imported };
+  const imported = newImport(context, url, prefix);
+  const all = (server.config.imported ?? []).map((other) => (other.id === lastImported.id ? imported : other));
+  const config = input.mode === 'plan' ? undefined : { ...((await parseStoredJson(json)) as object), imported: all };
   const prepared = await prepareConfig(context, config, { current: server });
   return {
     ...result,
@@ -167,8 +173,25 @@ async function prepare(context: Context, input: Input): Promise<PreparedReimport
     url,
     choices: { ...choices, answers: result.answers },
     imported,
+    all,
     isUnchanged: result.isSameDocument && changes === 0,
   };
+}
+
+/** Returns the import to repeat. @throws AppError invalid if the server has none, or several and none was named */
+function chooseImport({ config: { imported = [] } }: StoredServer, prefix: string | undefined): ImportedDescription {
+  if (imported.length === 0) {
+    throw invalidInputError([
+      { path: 'slug', message: 'this server was not imported; use importApi to create a server from a description' },
+    ]);
+  }
+  const [only] = imported;
+  if (prefix === undefined && only && imported.length === 1) return only;
+  const chosen = imported.find((description) => (description.prefix ?? '') === prefix);
+  if (chosen) return chosen;
+  const allowed = imported.map((description) => JSON.stringify(description.prefix ?? '')).join(', ');
+  const found = prefix === undefined ? 'required, because the server has several imports' : 'no import has this prefix';
+  throw invalidInputError([{ path: 'prefix', message: `${found}; allowed: ${allowed}` }]);
 }
 
 /** Merges the choices of the last import with those of the request. */
@@ -182,10 +205,11 @@ function mergeChoices(lastImport: StoredImport | undefined, input: Input, url: s
 }
 
 async function applyReimport(context: Context<PreparedReimport>, current: StoredServer, expected: number | undefined) {
-  const { generated, documentHash, url, choices, imported, config: merged } = context.prepared;
+  const { generated, documentHash, url, choices, imported, all, config: merged } = context.prepared;
   const document = { generated, documentHash, documentUrl: url };
   const config = await requireValidConfig(context, merged, current);
-  const store = () => storeImport(context, current, imported, { ...document, choices: serializeChoices(choices) });
+  const store = () =>
+    storeImport(context, current, { imported, all }, { ...document, choices: serializeChoices(choices) });
   return createStoredResult(context, await storeConfig(context, current, config, expected, store));
 }
 

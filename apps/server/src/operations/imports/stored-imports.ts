@@ -3,7 +3,8 @@ import type { ImportChoices } from '@toolhost/openapi-to-tools/plan/choices';
 import { planLimits } from '@toolhost/openapi-to-tools/plan-outline';
 import { getHeaderNameProblem, isHeaderValue } from '@toolhost/tool-config/http/headers';
 import { parseUrl } from '@toolhost/tool-config/http/read-url';
-import { configSecrets } from '@toolhost/tool-config/server-config';
+import { getImportIds, type ImportedDescription } from '@toolhost/tool-config/imports';
+import { getDescriptionSecret } from '@toolhost/tool-config/server-config';
 import { z } from 'zod';
 import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
@@ -12,21 +13,22 @@ import { findSecret, saveSecret } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context, DescriptionHeaders } from '../operation.ts';
 import { storeWithinSecretQuota } from '../quotas/quotas.ts';
-import type { NewImport } from './import-api.ts';
 
 /** Parsed document, with the choices that are needed to parse it again. */
 type ParsedDocument = { generated: string; documentHash: string; documentUrl: string | undefined; choices: string };
 
-/** Stores the import that a server is based on. */
+/** Stores an import of a server. `all` are the imports that the server is now based on. */
 export async function storeImport(
   context: Context,
   server: StoredServer,
-  { id }: NewImport,
+  { imported: { id }, all }: { imported: ImportedDescription; all: readonly ImportedDescription[] },
   document: ParsedDocument,
 ): Promise<void> {
   const { id: serverId, workspaceId } = server;
-  await insertImport(context.db, { id, workspaceId, serverId, createdAt: context.now(), ...document });
-  await resetCheck(context.db, server, { importId: id, failures: 0 });
+  const row = { id, workspaceId, serverId, createdAt: context.now(), ...document };
+  const currentIds = all.map((description) => description.id);
+  await insertImport(context.db, row, currentIds);
+  await resetCheck(context.db, server, { importId: getImportIds(all), failures: 0 });
 }
 
 /** Serializes the choices that are needed to parse the document again, as JSON without secrets. */
@@ -57,11 +59,14 @@ function headerValueProblem(value: string): string | undefined {
   return 'contains a Toolhost API key or token, which is never sent to an upstream; use a credential of the upstream';
 }
 
-/** Seals the headers that the description of a server was fetched with. They may be sent only to its origin. */
+/** Description that was fetched: its URL, and the prefix of its import. */
+type DescriptionSource = { url: string | undefined; prefix: string | undefined };
+
+/** Seals the headers that a description of a server was fetched with. They may be sent only to its origin. */
 export async function storeHeaders(
   context: Context,
   server: StoredServer,
-  documentUrl: string | undefined,
+  { url: documentUrl, prefix }: DescriptionSource,
   headers: DescriptionHeaders | undefined,
 ): Promise<void> {
   const url = documentUrl === undefined ? undefined : parseUrl(documentUrl);
@@ -69,7 +74,7 @@ export async function storeHeaders(
   const { db, keyring, actor, now } = context;
   const value = JSON.stringify(headers);
   const secret = {
-    name: configSecrets.description,
+    name: getDescriptionSecret(prefix),
     value,
     origins: [url.origin],
     createdBy: actor.id,
@@ -82,9 +87,9 @@ export async function storeHeaders(
 export async function findHeaders(
   { db, keyring }: { db: Db; keyring: Keyring },
   server: StoredServer,
-  url: string | undefined,
+  { url, prefix }: DescriptionSource,
 ): Promise<DescriptionHeaders | undefined> {
-  const secret = await findSecret(db, keyring, server, configSecrets.description);
+  const secret = await findSecret(db, keyring, server, getDescriptionSecret(prefix));
   if (secret?.value === undefined || url === undefined) return undefined;
   if (!secret.origins.includes(parseUrl(url)?.origin ?? '')) return undefined;
   return JSON.parse(secret.value) as DescriptionHeaders;

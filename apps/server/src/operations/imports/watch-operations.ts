@@ -1,4 +1,5 @@
 import { AppError, invalidInputError } from '@toolhost/errors/errors';
+import { getImportIds } from '@toolhost/tool-config/imports';
 import { z } from 'zod';
 import {
   countWatched,
@@ -14,7 +15,7 @@ import { programName } from '../../version.ts';
 import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { formatImportState, importState, isUnchanged, slugInput, toImportState, unchangedShape } from '../shapes.ts';
-import { checkDescription, findDescription, getFirstCheckTime } from './check-description.ts';
+import { checkDescription, findFetchableDescriptions, getFirstCheckTime } from './check-description.ts';
 
 /** Maximum number of servers in a workspace whose descriptions are watched. */
 export const maxWatched = 50;
@@ -94,7 +95,7 @@ async function getImportCheck({ db }: Context, server: StoredServer): Promise<Im
     ]);
   }
   const stored = await findImportCheck(db, server);
-  return stored ?? { watch: 'never', dueAt: undefined, importId: imported.id, failures: 0 };
+  return stored ?? { watch: 'never', dueAt: undefined, importId: getImportIds(imported), failures: 0 };
 }
 
 /** Returns the stored state, and stores one if there is none, as for a server that was applied from a file. */
@@ -106,8 +107,7 @@ async function getOrCreateImportCheck(context: Context, server: StoredServer): P
 
 /** @throws AppError invalid */
 async function requireWatchable({ db, actor }: Context, server: StoredServer): Promise<void> {
-  const { url } = await findDescription(db, server);
-  if (url === undefined) {
+  if ((await findFetchableDescriptions(db, server)).length === 0) {
     const message = 'the server was imported from text, which has no URL; re-import it from a URL first';
     throw invalidInputError([{ path: 'watch', message }]);
   }

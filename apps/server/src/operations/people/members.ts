@@ -2,7 +2,8 @@ import { type Role, roles } from '@toolhost/credentials/credential';
 import { AppError } from '@toolhost/errors/errors';
 import { z } from 'zod';
 import { recordChange } from '../../store/changes/follow-changes.ts';
-import { revokePersonGrants } from '../../store/logins/grants.ts';
+import { revokeLoginsOfPerson, revokePersonGrants } from '../../store/logins/grants.ts';
+import { deleteValuesInWorkspace } from '../../store/logins/person-values.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner } from '../../store/people/members.ts';
 import { deleteMemberSessions, moveSession } from '../../store/people/sessions.ts';
 import { findJoinedWorkspaces, saveMember } from '../../store/people/users.ts';
@@ -46,6 +47,15 @@ async function endSessions(context: Context, userId: string): Promise<void> {
   if (await revokePersonGrants(db, member, at)) await recordChange(db, context, 'grant', userId);
 }
 
+/** Ends the logins of a person at the hosted servers of this workspace, and deletes the values that they brought. */
+async function endLoginsOfPerson(context: Context, userId: string): Promise<void> {
+  const { actor, db } = context;
+  const person = { workspaceId: actor.workspaceId, userId };
+  await revokeLoginsOfPerson(db, person, context.now());
+  await deleteValuesInWorkspace(db, actor.workspaceId, userId);
+  await recordChange(db, context, 'grant', userId);
+}
+
 /** Finds the current member. Refuses to remove the last owner, because no one else could appoint a new one. */
 async function findMember({ db, actor }: Context, id: string, willBeOwner: boolean) {
   const member = await findMemberById(db, actor.workspaceId, id);
@@ -76,6 +86,11 @@ const updateMember = operation({
   }),
   async run(context, { id, role, revoke_access }) {
     const before = await findMember(context, id, role === 'owner');
+    if (role !== before.role && before.roleGroup !== null)
+      throw new AppError(
+        'conflict',
+        "this role comes from the member's group at the identity provider; change the roles by group, or remove the member",
+      );
     const accessResult = await settleMemberAccess(context, id, revoke_access);
     if (role === before.role)
       return { id, role, ...accessResult, ...(!hasEndedAccess(accessResult) && { unchanged: true as const }) };
@@ -138,6 +153,7 @@ async function endMembership(context: Context, userId: string, shouldEnd: boolea
   const { workspaceId } = actor;
   await deleteMember(db, workspaceId, userId);
   await endSessions(context, userId);
+  await endLoginsOfPerson(context, userId);
   const paused_webhooks = await pauseWebhooksCreatedBy(db, { workspaceId, userId }, now());
   return { ...(await settleMemberAccess(context, userId, shouldEnd)), paused_webhooks };
 }

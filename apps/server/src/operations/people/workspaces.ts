@@ -57,6 +57,10 @@ const memberRecord = z.object({
   name: z.string().optional(),
   email: z.string().optional(),
   role: z.enum(roles),
+  role_group: z
+    .string()
+    .optional()
+    .describe('Group of the identity provider that the role comes from; absent if a member gave the role.'),
   created_at: time,
 });
 nameSchema('Member', memberRecord);
@@ -170,11 +174,12 @@ const listMembers = operation({
   async run({ db, actor }, input) {
     const { members, invitations, next } = await listPeople(db, actor.workspaceId, parsePage(input));
     return {
-      members: members.map(({ userId, name, email, role, createdAt }) => ({
+      members: members.map(({ userId, name, email, role, roleGroup, createdAt }) => ({
         id: userId,
         ...(name !== null && { name }),
         ...(email !== null && { email }),
         role,
+        ...(roleGroup !== null && { role_group: roleGroup }),
         created_at: toIsoTime(createdAt),
       })),
       invitations: invitations.map(({ email, role, createdAt, isUnconfirmed }) => ({

@@ -3,7 +3,12 @@ import { diffConfigs } from '@toolhost/tool-config/config-changes';
 import { type CopyOptions, createCopyConfig, getBaseUrl, listSealedFields } from '@toolhost/tool-config/copy-config';
 import { secretNamePattern } from '@toolhost/tool-config/http/placeholders';
 import { findUnmetNeeds, getSecretNeeds } from '@toolhost/tool-config/secret-needs';
-import { configSecrets, type ServerConfig, splitSecrets } from '@toolhost/tool-config/server-config';
+import {
+  configSecrets,
+  isDescriptionSecret,
+  type ServerConfig,
+  splitSecrets,
+} from '@toolhost/tool-config/server-config';
 import { createSecretOriginResolver } from '@toolhost/tool-config/server-wide';
 import { z } from 'zod';
 import { findSecrets } from '../../store/servers/secrets.ts';
@@ -148,7 +153,7 @@ async function findMissingSecrets(
     ...fields.filter(({ isMasked }) => !isMasked).map(({ name }) => name),
   ];
   const storedSecrets = (copy ? await findSecrets(db, copy) : []).filter(
-    ({ name }) => !providedNames.includes(name) && name !== configSecrets.description,
+    ({ name }) => !providedNames.includes(name) && !isDescriptionSecret(name),
   );
   const available = [...storedSecrets, ...providedNames.map((name) => ({ name, origins: getOrigins(name) }))];
   const { missing, moved } = findUnmetNeeds(await getSecretNeeds(config), available);

@@ -1,6 +1,6 @@
 import { yieldBetweenRows } from '@toolhost/errors/yield-to-event-loop';
 import { findUnmetNeeds } from '@toolhost/tool-config/secret-needs';
-import { configSecrets } from '@toolhost/tool-config/server-config';
+import { isConfigSecret } from '@toolhost/tool-config/server-config';
 import { z } from 'zod';
 import { findImportChecks } from '../../store/servers/imports.ts';
 import { findSecretsByServer } from '../../store/servers/secrets.ts';
@@ -12,9 +12,6 @@ import { maxSecrets } from './secrets.ts';
 /** Maximum number of servers that are checked, newest first: the default quota. */
 const maxChecked = 1000;
 const maxServers = 100;
-
-/** Names of secrets in fields of a configuration, which a change of tool URLs does not affect. */
-const configSecretNames: readonly string[] = Object.values(configSecrets);
 
 const listPendingActions = operation({
   name: 'listPendingActions',
@@ -53,7 +50,7 @@ const listPendingActions = operation({
     const yieldIfDue = yieldBetweenRows();
     for (const { id, slug, needs } of servers) {
       await yieldIfDue();
-      const storedSecrets = (secrets.get(id) ?? []).filter(({ name }) => !configSecretNames.includes(name));
+      const storedSecrets = (secrets.get(id) ?? []).filter(({ name }) => !isConfigSecret(name));
       const { missing, moved } = needs ? findUnmetNeeds(needs, storedSecrets) : { missing: [], moved: [] };
       const check = checks.get(id);
       const { changed, error } = check ? toImportState(check) : {};

@@ -4,10 +4,17 @@ import { formatFirstNames } from '@toolhost/errors/problems';
 import { yieldAfterLongText } from '@toolhost/errors/yield-to-event-loop';
 import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
 import { sealedFields } from '@toolhost/tool-config/authentication';
+import { getImportIds } from '@toolhost/tool-config/imports';
 import { formatMovedSecret } from '@toolhost/tool-config/moved-secret';
 import { getTokenOrigins } from '@toolhost/tool-config/oauth';
 import { findStoredNameProblems } from '@toolhost/tool-config/personal-values';
-import { configSecrets, mask, type ServerConfig, splitSecrets } from '@toolhost/tool-config/server-config';
+import {
+  configSecrets,
+  isDescriptionSecret,
+  mask,
+  type ServerConfig,
+  splitSecrets,
+} from '@toolhost/tool-config/server-config';
 import {
   createSecretOriginResolver,
   getAccess,
@@ -139,9 +146,9 @@ export async function storeConfig(
 
 /** Resets the check of a description if another import is now current, as after restoring an older version. */
 async function resetImportCheck({ db }: Context, before: StoredServer, after: StoredServer): Promise<void> {
-  const { imported } = after.config;
-  if (imported && imported.id !== before.config.imported?.id)
-    await resetCheck(db, after, { importId: imported.id, failures: 0 });
+  const importId = getImportIds(after.config.imported);
+  if (importId !== undefined && importId !== getImportIds(before.config.imported))
+    await resetCheck(db, after, { importId, failures: 0 });
 }
 
 async function areSecretsStored(context: Context, server: StoredServer, secrets: ReadonlyMap<string, string>) {
@@ -378,6 +385,8 @@ export function findMovedSecrets(secrets: readonly SecretInfo[], config: SecretD
     return isMissing;
   };
   const sealed = sealedFields(config).filter(({ value }) => value !== mask);
-  const excluded = new Set<string>([...Object.values(configSecrets), ...sealed.map(({ name }) => name)]);
-  return secrets.filter((secret) => !excluded.has(secret.name) && isMissingOrigin(secret));
+  const excluded = new Set<string>([configSecrets.clientSecret, ...sealed.map(({ name }) => name)]);
+  return secrets.filter(
+    (secret) => !excluded.has(secret.name) && !isDescriptionSecret(secret.name) && isMissingOrigin(secret),
+  );
 }

@@ -104,9 +104,11 @@ export async function hasClientGrant(db: Db, serverId: string, clientId: string)
 /** Columns for lists. Excludes the tokens, which are long. */
 const listedColumns = [
   'id',
+  'server_id',
   'slug',
   'client_name',
   'person',
+  'person_id',
   'scope',
   'agreement',
   'created_at',
@@ -353,6 +355,39 @@ export async function revokePersonGrants(
     .where(isInWorkspace(workspaceId))
     .where('revoked_at', 'is', null);
   return revokeAll(db, grants, at);
+}
+
+/**
+ * Ends the logins of a person at the hosted servers of a workspace. Returns false if none was active. A change of kind
+ * `grant` with the person's id drops them from the caches.
+ */
+export async function revokeLoginsOfPerson(
+  db: Db,
+  { workspaceId, userId }: { workspaceId: string; userId: string },
+  at: number,
+): Promise<boolean> {
+  const grants = db
+    .selectFrom('grants')
+    .select('id')
+    .where('person_id', '=', userId)
+    .where(isInWorkspace(workspaceId))
+    .where('revoked_at', 'is', null);
+  return revokeAll(db, grants, at);
+}
+
+/** Ends the logins of a person at one server. Takes no workspace, because the server's id implies it. */
+export async function revokeLoginsAtServer(
+  db: Db,
+  { serverId, userId }: { serverId: string; userId: string },
+  at: number,
+): Promise<void> {
+  const grants = db
+    .selectFrom('grants')
+    .select('id')
+    .where('person_id', '=', userId)
+    .where('server_id', '=', serverId)
+    .where('revoked_at', 'is', null);
+  await revokeAll(db, grants, at);
 }
 
 /** Uses the same few statements for one grant and for many, because many statements would delay other writes. */

@@ -1,10 +1,10 @@
-import { sql } from 'kysely';
+import { type Insertable, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 
 /** Provider token that an agent holds. `agreement` is the person's agreement when it was issued. */
-type PassthroughToken = Tables['passthrough_tokens'];
+type PassthroughToken = Insertable<Tables['passthrough_tokens']>;
 
 // No query here takes a workspace, because the server's id implies it, and an agent that presents a token knows only
 // the token.

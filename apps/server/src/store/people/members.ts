@@ -7,7 +7,15 @@ import type { Tables } from '../schema.ts';
 import { deleteMemberSessions } from './sessions.ts';
 
 /** Person in a workspace. */
-export type Member = { userId: string; email: string | null; name: string | null; role: Role; createdAt: number };
+export type Member = {
+  userId: string;
+  email: string | null;
+  name: string | null;
+  role: Role;
+  /** Group that the role comes from; null if a member gave it. */
+  roleGroup: string | null;
+  createdAt: number;
+};
 
 /** Person who was invited and has not signed in since. */
 export type Invitation = {
@@ -71,14 +79,28 @@ function selectMembers(db: Db, workspaceId: string) {
   return db
     .selectFrom('members')
     .innerJoin('users', 'users.id', 'members.user_id')
-    .select(['members.user_id', 'users.email', 'users.name', 'members.role', 'members.created_at'])
+    .select([
+      'members.user_id',
+      'users.email',
+      'users.name',
+      'members.role',
+      'members.role_group',
+      'members.created_at',
+    ])
     .where('members.workspace_id', '=', workspaceId);
 }
 
-type MemberRow = { user_id: string; email: string | null; name: string | null; role: string; created_at: number };
+type MemberRow = {
+  user_id: string;
+  email: string | null;
+  name: string | null;
+  role: string;
+  role_group: string | null;
+  created_at: number;
+};
 
-function toMember({ user_id, email, name, role, created_at }: MemberRow): Member {
-  return { userId: user_id, email, name, role: role as Role, createdAt: created_at };
+function toMember({ user_id, email, name, role, role_group, created_at }: MemberRow): Member {
+  return { userId: user_id, email, name, role: role as Role, roleGroup: role_group, createdAt: created_at };
 }
 
 /** Removes a member, with the sessions that show the workspace. Returns false if the member does not exist. */

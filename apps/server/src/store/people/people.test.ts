@@ -46,7 +46,7 @@ for (const engine of bothEngines)
       const [first, second, ...more] = rows;
       assert.deepEqual(
         { ...first },
-        { userId: 'bob', email: 'bob@b.example', name: null, role: 'editor', createdAt: 1 },
+        { userId: 'bob', email: 'bob@b.example', name: null, role: 'editor', roleGroup: null, createdAt: 1 },
       );
       assert.equal(second?.userId, 'ada');
       assert.deepEqual(more, []);

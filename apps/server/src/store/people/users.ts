@@ -25,7 +25,10 @@ export async function saveUser(db: Db, user: User & { at: number }): Promise<Use
     .executeTakeFirstOrThrow();
 }
 
-/** Adds a member, or changes the role of an existing one. */
+/** Columns of a role that a member gave, and that no group gives. */
+const givenByMember = { role_group: null, given_role: null };
+
+/** Adds a member, or gives an existing one another role. */
 export async function saveMember(
   db: Db,
   member: { workspaceId: string; userId: string; role: Role; at: number },
@@ -34,7 +37,7 @@ export async function saveMember(
   await db
     .insertInto('members')
     .values({ workspace_id: workspaceId, user_id: userId, role, created_at: at })
-    .onConflict((c) => c.columns(['workspace_id', 'user_id']).doUpdateSet({ role }))
+    .onConflict((c) => c.columns(['workspace_id', 'user_id']).doUpdateSet({ role, ...givenByMember }))
     .execute();
 }
 
@@ -46,7 +49,10 @@ export async function joinWorkspace(db: Db, member: Parameters<typeof saveMember
     .insertInto('members')
     .values({ workspace_id: workspaceId, user_id: userId, role, created_at: at })
     .onConflict((c) =>
-      c.columns(['workspace_id', 'user_id']).doUpdateSet({ role }).where('members.role', 'in', toSqlList(lowerRoles)),
+      c
+        .columns(['workspace_id', 'user_id'])
+        .doUpdateSet({ role, ...givenByMember })
+        .where('members.role', 'in', toSqlList(lowerRoles)),
     )
     .execute();
 }

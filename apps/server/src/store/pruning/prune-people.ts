@@ -59,7 +59,8 @@ export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pa
   await pruneDeletedWorkspaces(db, before, pause);
   const where = sql`last_seen_at < ${before}
     and not exists (select 1 from members where user_id = users.id)
-    and not exists (select 1 from sessions where user_id = users.id)`;
+    and not exists (select 1 from sessions where user_id = users.id)
+    and not exists (select 1 from grants where person_id = users.id and revoked_at is null)`;
   await deleteInSteps(db, { table: 'users', key: ['id'], where }, pause);
 }
 
@@ -102,6 +103,7 @@ async function deleteUnused(db: Db, id: string, isUnused: RawBuilder<unknown>): 
   const { rows } = await sql`select 1 from workspaces where id = ${id} and ${isUnused}`.execute(db);
   if (rows.length === 0) return;
   await db.deleteFrom('members').where('workspace_id', '=', id).execute();
+  await db.deleteFrom('role_groups').where('workspace_id', '=', id).execute();
   await db.deleteFrom('webhooks').where('workspace_id', '=', id).execute();
   await db.deleteFrom('usage_counts').where('workspace_id', '=', id).execute();
   await db.deleteFrom('call_counts').where('workspace_id', '=', id).execute();

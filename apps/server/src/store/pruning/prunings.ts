@@ -56,7 +56,7 @@ export const pruneTasks: readonly PruneTask[] = [
   [['files', 'file_chunks'], ({ records, now, pause }) => pruneFiles(records, now, pause)],
   [['call_quota_use'], ({ records, now, pause }) => pruneQuotaUse(records, now, pause)],
   [
-    ['servers', 'secrets', 'server_versions', 'imports', 'import_checks'],
+    ['servers', 'secrets', 'person_values', 'server_versions', 'imports', 'import_checks'],
     ({ records, now, pause }) => pruneDeletedServers(records, now - restorePeriodMs, now, pause),
   ],
   [['changes'], ({ records, now, pause }) => pruneChanges(records, now - changesRetentionMs, pause)],

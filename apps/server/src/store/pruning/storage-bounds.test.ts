@@ -36,13 +36,18 @@ const rows: Row[] = [
   },
   {
     tables: ['import_checks'],
-    bound: 'one row per imported server; 50 watched ones per workspace',
+    bound: 'one row per imported server, with at most ten descriptions; 50 watched ones per workspace',
     deletedBy: 'upkeep with a deleted server',
   },
   {
     tables: ['secrets'],
     bound: 'quota secrets, 200 per server',
     deletedBy: 'deleting a secret; upkeep with a deleted server',
+  },
+  {
+    tables: ['person_values'],
+    bound: '10,000 people per server, ten values of at most 8,192 characters each',
+    deletedBy: 'the person; revoking their last login; leaving the workspace; upkeep with a deleted server',
   },
   { tables: ['models'], bound: '20 per workspace', deletedBy: 'deleting a model' },
   {
@@ -96,6 +101,7 @@ const rows: Row[] = [
   },
   { tables: ['changes'], bound: 'a day; quota daily_writes', deletedBy: 'upkeep' },
   { tables: ['sessions'], bound: 'seven days; 50 per person', deletedBy: 'upkeep, and signing in' },
+  { tables: ['role_groups'], bound: '50 per workspace', deletedBy: 'setting others; deleting the workspace' },
   { tables: ['invitations'], bound: '90 days; quota members', deletedBy: 'upkeep, and signing in' },
   {
     tables: ['authorizations', 'codes'],

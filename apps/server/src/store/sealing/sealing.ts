@@ -152,6 +152,8 @@ export const contexts = {
   fileChunk: (workspaceId: string, id: string, number: number | string) =>
     `file_chunks|sealed_chunk|${workspaceId}|${id}|${number}`,
   grantTokens: (workspaceId: string, grantId: string) => `grants|sealed_tokens|${workspaceId}|${grantId}`,
+  personValues: (workspaceId: string, { serverId, userId }: { serverId: string; userId: string }) =>
+    `person_values|sealed_values|${workspaceId}|${serverId}|${userId}`,
   login: (id: string) => `authorizations|sealed_verifier|${id}`,
   macKey: (keyId: string) => `master_keys|sealed_mac_key|${keyId}`,
 };
@@ -173,6 +175,12 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'secrets', column: 'sealed_value', key: ['server_id', 'name'], contextColumns: workspaceColumns },
   { table: 'models', column: 'sealed_key', key: ['workspace_id', 'name'], contextColumns: [] },
   { table: 'grants', column: 'sealed_tokens', key: ['id'], contextColumns: workspaceColumns },
+  {
+    table: 'person_values',
+    column: 'sealed_values',
+    key: ['server_id', 'user_id'],
+    contextColumns: workspaceColumns,
+  },
   { table: 'client_tokens', column: 'sealed_token', key: ['server_id', 'location'], contextColumns: workspaceColumns },
   { table: 'authorizations', column: 'sealed_verifier', key: ['id'], contextColumns: [] },
   { table: 'webhooks', column: 'sealed_target', key: ['id'], contextColumns: workspaceColumns },

@@ -78,6 +78,7 @@ export async function findDeleted(
  */
 export async function deleteAllSecrets(db: Db, server: ServerKey): Promise<number> {
   await deleteRows(db, 'client_tokens', server).execute();
+  await deleteRows(db, 'person_values', server).execute();
   return Number((await deleteRows(db, 'secrets', server).executeTakeFirst()).numDeletedRows);
 }
 
@@ -160,7 +161,14 @@ export const tombstone = {
 };
 
 /** Tables whose rows are deleted together with their server. */
-const ownedTables = ['secrets', 'client_tokens', 'server_versions', 'imports', 'import_checks'] as const;
+const ownedTables = [
+  'secrets',
+  'client_tokens',
+  'person_values',
+  'server_versions',
+  'imports',
+  'import_checks',
+] as const;
 
 /**
  * Number of logins and captures that are deleted immediately with their server. Maintenance deletes the others, which

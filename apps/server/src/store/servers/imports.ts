@@ -22,8 +22,11 @@ export const maxImports = 5;
 /** Maximum number of older imports that one insertion deletes. Usually there is one. */
 const maxDeletedImports = 100;
 
-/** Stores an import and deletes the server's imports beyond the newest `maxImports`. */
-export async function insertImport(db: Db, row: StoredImport): Promise<void> {
+/**
+ * Stores an import and deletes the server's imports beyond the newest `maxImports`, except those in `currentIds`, which
+ * the configuration refers to.
+ */
+export async function insertImport(db: Db, row: StoredImport, currentIds: readonly string[] = []): Promise<void> {
   const { id, workspaceId, serverId, createdAt, documentUrl, documentHash, choices, generated } = row;
   await db
     .insertInto('imports')
@@ -40,7 +43,7 @@ export async function insertImport(db: Db, row: StoredImport): Promise<void> {
     .execute();
   const surplus = await selectImports(db, workspaceId, serverId)
     .select('id')
-    .where('id', '<>', id)
+    .where('id', 'not in', [id, ...currentIds])
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(maxDeletedImports)
@@ -93,13 +96,23 @@ export type Validators = { url: string; etag?: string; modified?: string };
 /** Counts of what a re-import would change. `server` counts the fields of the server itself. */
 export type CheckCounts = { changed: number; conflicts: number; new: number; gone: number; server: number };
 
-/** Result of the last check of a server's description. Without `checkedAt`, it was not checked since the import. */
+/** Result of the last check of one description. */
+export type CheckedDescription = {
+  documentHash: string;
+  validators?: Validators | undefined;
+  counts: CheckCounts;
+};
+
+/** Result of the last check of a server's descriptions. Without `checkedAt`, they were not checked since the import. */
 export type CheckResult = {
-  /** Import that was checked. */
+  /** Imports that were checked (`getImportIds`). */
   importId: string | undefined;
   checkedAt?: number | undefined;
+  /** Digests of the documents, separated by spaces. */
   documentHash?: string | undefined;
-  validators?: Validators | undefined;
+  /** Descriptions by the id of their import. */
+  documents?: Readonly<Record<string, CheckedDescription>> | undefined;
+  /** Counts of all descriptions together. */
   counts?: CheckCounts | undefined;
   failures: number;
   error?: string | undefined;
@@ -137,19 +150,19 @@ function toCheck(row: Row): ImportCheck {
     importId: row.import_id ?? undefined,
     checkedAt: row.checked_at ?? undefined,
     documentHash: row.document_hash ?? undefined,
-    validators: row.validators === null ? undefined : (JSON.parse(row.validators) as Validators),
+    documents: row.documents === null ? undefined : (JSON.parse(row.documents) as CheckResult['documents']),
     counts: row.counts === null ? undefined : (JSON.parse(row.counts) as CheckCounts),
     failures: row.failures,
     error: row.error ?? undefined,
   };
 }
 
-function toResultColumns({ importId, checkedAt, documentHash, validators, counts, failures, error }: CheckResult) {
+function toResultColumns({ importId, checkedAt, documentHash, documents, counts, failures, error }: CheckResult) {
   return {
     import_id: importId ?? null,
     checked_at: checkedAt ?? null,
     document_hash: documentHash ?? null,
-    validators: validators ? JSON.stringify(validators) : null,
+    documents: documents ? JSON.stringify(documents) : null,
     counts: counts ? JSON.stringify(counts) : null,
     failures,
     error: error ?? null,

@@ -39,7 +39,10 @@ export type StoredServer = {
 };
 
 type Row = Selectable<Tables['servers']>;
-type ColumnsWithoutConfig = Omit<Row, 'config' | 'deleted_at' | 'summary' | 'stored_bytes' | 'tool_names'>;
+type ColumnsWithoutConfig = Omit<
+  Row,
+  'config' | 'deleted_at' | 'summary' | 'stored_bytes' | 'tool_names' | 'is_public'
+>;
 
 function toServerWithoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> {
   return {
@@ -316,7 +319,11 @@ export function summarizeConfig(config: ServerConfig): ConfigSummary {
  */
 export async function toListColumns(config: ServerConfig) {
   const summary = { ...summarizeConfig(config), needs: await getSecretNeeds(config), format: summaryFormat };
-  return { summary: JSON.stringify(summary), tool_names: toSearchableNames(config.tools.map(({ name }) => name)) };
+  return {
+    summary: JSON.stringify(summary),
+    tool_names: toSearchableNames(config.tools.map(({ name }) => name)),
+    is_public: config.public === true ? 1 : 0,
+  };
 }
 
 /** Selects and sorts the listed servers: newest first unless `sort` is set. */

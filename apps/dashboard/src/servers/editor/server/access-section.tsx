@@ -17,7 +17,7 @@ const kinds: { value: Kind; label: string; text: string }[] = [
   {
     value: 'stored',
     label: 'Stored credential',
-    text: 'Callers use a workspace API key. The API receives the credential that you store.',
+    text: 'The API receives the credential that you store. Callers use a workspace API key, or log in.',
   },
   {
     value: 'forwarded',
@@ -39,6 +39,7 @@ export function AccessSection() {
   const { set, isReadOnly } = useEditor();
   const authentication = useValue(['authentication']);
   const credentials = useValue(['credentials']);
+  const hasLogin = useValue(['login']) !== undefined;
   const kind = getKind({ oauth: useValue(['oauth']), authentication });
   const firstCredential = Array.isArray(authentication) ? authentication[0] : authentication;
   const current: JsonObject = isObject(firstCredential) ? firstCredential : { type: 'Bearer' };
@@ -66,7 +67,7 @@ export function AccessSection() {
                 value={value}
                 label={label}
                 description={text}
-                disabled={isReadOnly && value !== kind}
+                disabled={value !== kind && (isReadOnly || (hasLogin && value === 'forwarded'))}
               />
             ))}
           </Stack>

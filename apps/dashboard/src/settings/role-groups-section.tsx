@@ -1,0 +1,113 @@
+import { Button, Group, Select, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { api } from '../api.ts';
+import type { RoleGroup } from '../api-types.ts';
+import { useIsOwner } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { getFormErrorText, isEqual } from '../ui/actions/form-errors.ts';
+import { RowButton } from '../ui/actions/row-button.tsx';
+import { useAction } from '../ui/actions/use-action.ts';
+import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
+import { type Column, RowName, Rows } from '../ui/rows.tsx';
+import { Section } from '../ui/section.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { Hint } from '../ui/text/hint.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-operation-query.ts';
+import { formatRole, roleOptions } from './role-options.ts';
+
+const columns: Column<RoleGroup>[] = [
+  { label: 'Group', cell: ({ group }) => <RowName name={toVisible(group)} /> },
+  { label: 'Role', cell: ({ role }) => formatRole(role) },
+];
+
+const changedKeys = [queryKeys.members, queryKeys.roleGroups, queryKeys.session];
+
+/** Roles that members get from their groups at the identity provider. */
+export function RoleGroupsSection() {
+  const isOwner = useIsOwner();
+  const query = useOperationQuery(queryKeys.roleGroups, 'getRoleGroups', {});
+  const roleGroups = query.data?.role_groups ?? [];
+  const removal = useConfirmation({
+    title: ({ group }: RoleGroup) => `Remove the role of ${toVisible(group)}?`,
+    text: () => 'Members whose role comes from this group immediately get the role that was set for them.',
+    action: 'Remove',
+    isReversible: true,
+    run: ({ group: removed }: RoleGroup) =>
+      api('setRoleGroups', { role_groups: roleGroups.filter(({ group }) => group !== removed) }),
+    refresh: changedKeys,
+  });
+  return (
+    <Section
+      title="Roles by group"
+      text="At each sign-in, members get the highest role of their groups at the identity provider instead of the role that was set."
+      isFlush
+    >
+      <Loaded query={query}>
+        {() =>
+          roleGroups.length > 0 ? (
+            <Rows<RoleGroup>
+              label="Roles by group"
+              columns={columns}
+              rows={roleGroups}
+              getKey={({ group }) => group}
+              actions={(entry) =>
+                isOwner && (
+                  <RowButton label="Remove" subject={toVisible(entry.group)} onClick={() => removal.ask(entry)} />
+                )
+              }
+            />
+          ) : (
+            <Hint p="md">No group has a role.</Hint>
+          )
+        }
+      </Loaded>
+      {isOwner && query.data && <AddForm roleGroups={roleGroups} />}
+      {removal.dialog}
+    </Section>
+  );
+}
+
+function AddForm({ roleGroups }: { roleGroups: readonly RoleGroup[] }) {
+  const form = useForm<RoleGroup>({ initialValues: { group: '', role: 'editor' } });
+  const add = useAction({
+    run: (added: RoleGroup) => api('setRoleGroups', { role_groups: [...roleGroups, added] }),
+    toast: (_, { group, role }) => `Members in ${group} get the role ${role} when they next sign in`,
+    refresh: changedKeys,
+    onSuccess: (_, input) => isEqual(input, form.getValues()) && form.reset(),
+  });
+  return (
+    <form
+      onSubmit={form.onSubmit((values) => add.mutate(values))}
+      noValidate
+      style={{ borderTop: '1px solid var(--th-line)' }}
+    >
+      <Group gap="sm" p="md" align="flex-start">
+        <TextInput
+          label="Group"
+          placeholder="support"
+          flex="1 1 14rem"
+          maw={360}
+          {...form.getInputProps('group')}
+          error={getFormErrorText(add, form.values)}
+          autoComplete="off"
+        />
+        <Group gap="sm" wrap="nowrap" align="flex-end">
+          <Select
+            label="Role of the group"
+            data={roleOptions}
+            allowDeselect={false}
+            w={140}
+            {...form.getInputProps('role')}
+          />
+          <Button type="submit" variant="default" loading={add.isPending}>
+            Add
+          </Button>
+        </Group>
+      </Group>
+      <Hint size="xs" px="md" pb="md">
+        A group makes no one a member. Invite people first.
+      </Hint>
+    </form>
+  );
+}

@@ -1,0 +1,52 @@
+import type { QueryCharge } from '@toolhost/credentials/client-request';
+import type { ProviderTokens } from './oauth-deps.ts';
+import { isPersonAllowed, type ServerLogin } from './people.ts';
+import { areValuesUsable, getValuesState, type PersonValuesStore } from './person-values.ts';
+
+/** Server at which a person is logged in. */
+type PersonServer = { id: string; workspaceId: string; provider?: unknown; login: ServerLogin };
+
+/** Returns the reason why a login can no longer be used, for the log. Undefined if it can. */
+export async function findPersonProblem(
+  server: PersonServer,
+  tokens: ProviderTokens,
+  personValues: PersonValuesStore,
+): Promise<string | undefined> {
+  const { login } = server;
+  if (!isPersonAllowed(login, tokens.identity)) return 'the person may no longer use the server';
+  const values = await findLoginValues(server, tokens, personValues);
+  return values ? undefined : 'values of the person are missing, were refused, or are for other hosts';
+}
+
+/** Values that a login sends. `version` is undefined if they belong to the login itself. */
+export type LoginValues = { values: Readonly<Record<string, string>>; version: number | undefined };
+
+/**
+ * Returns the values that the calls of a login may send. With a provider, they belong to the login, because its token
+ * does. Returns undefined if the person must enter values again.
+ */
+export async function findLoginValues(
+  server: PersonServer,
+  { identity, values = {} }: ProviderTokens,
+  personValues: PersonValuesStore,
+): Promise<LoginValues | undefined> {
+  const { login } = server;
+  if (server.provider !== undefined) {
+    const { missing } = getValuesState(login, { values, agreement: login.valuesAgreement, refused: [] });
+    return missing.length === 0 ? { values, version: undefined } : undefined;
+  }
+  if (login.fields.length === 0 || !identity) return { values: {}, version: undefined };
+  return findUsableValues(server, identity.userId, personValues);
+}
+
+/** Returns the stored values of a person, or undefined if the person must enter values again. */
+export async function findUsableValues(
+  server: PersonServer,
+  userId: string,
+  personValues: PersonValuesStore,
+  chargeQuery?: QueryCharge,
+): Promise<LoginValues | undefined> {
+  const stored = await personValues.find(server, userId, chargeQuery);
+  const state = getValuesState(server.login, stored);
+  return areValuesUsable(state) ? { values: state.values, version: stored?.version } : undefined;
+}
