@@ -75,7 +75,7 @@ const boundedByRules = [
   /^(plan|apply)McpServer\.(config|secrets): a record/,
   /^(planDuplicate|duplicateMcpServer)\.secrets: a record/,
   /McpServer\.(credentials|headers|variables|views): a record/,
-  /McpServer\.oauth\.(scopes\[\]: a text|(extra|token)_params: a record)/,
+  /McpServer\.oauth\.(scopes\[\]: a text|(extra|token)_params: a record|values: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,
   /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,
   /(McpServer\.tools\[\]|^(add|update)Tool)\.body_template: anything/,
