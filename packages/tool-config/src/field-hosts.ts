@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { getToolAuthentication, placeholderFields, toCredentialList } from './authentication.ts';
 import { getPlaceholderNames } from './http/placeholders.ts';
 import type { LoginField } from './login.ts';
+import { findPersonalOrigins } from './personal-values.ts';
 import type { ServerConfig } from './server-config.ts';
 import { createUrlResolver, getInterpolatedValues } from './server-wide.ts';
 
@@ -15,9 +16,11 @@ export function getFieldHosts(config: ServerConfig): Map<string, string[]> {
   const hostsByName = new Map((config.login?.fields ?? []).map(({ name }) => [name, new Set<string>()]));
   const resolveUrl = createUrlResolver(config);
   const add = (url: string, values: readonly unknown[]) => {
-    const [, host] = /^[a-z]+:\/\/([^/?#]+)/i.exec(url) ?? [];
-    if (host === undefined) return;
-    for (const name of values.flatMap(getPlaceholderNames)) hostsByName.get(name)?.add(host);
+    // A URL may begin with the value of a person, as one label or as a whole origin.
+    const hosts = (findPersonalOrigins(url, config) ?? [url]).flatMap(
+      (origin) => /^[a-z]+:\/\/([^/?#]+)/i.exec(origin)?.[1] ?? [],
+    );
+    for (const name of values.flatMap(getPlaceholderNames)) for (const host of hosts) hostsByName.get(name)?.add(host);
   };
   if (hostsByName.size === 0) return new Map();
   for (const tool of config.tools) {

@@ -52,7 +52,7 @@ describe('the login section of the editor', { concurrency: 2 }, () => {
     assert.equal(await shown.getByRole('button').count(), 0, 'the preview has something to press');
   });
 
-  it('reports a problem below the field once it is left, in the words of the service', async (t) => {
+  it('reports a problem below its field in the words of the service', async (t) => {
     const page = await open(t, 'checked', { login: {} });
     await list(page, 'Email domains').fill('co.uk');
     await list(page, 'Groups').focus();
@@ -61,7 +61,6 @@ describe('the login section of the editor', { concurrency: 2 }, () => {
     await field(page, 'Label').fill('Token');
     const name = field(page, 'Name').last();
     await name.fill('two words');
-    assert.equal(await name.getAttribute('aria-invalid'), null);
     await field(page, 'Help page').fill('http://example.com');
     await field(page, 'Label').focus();
     await assertFieldError(name, /Found "two words"; allowed: a letter or _/);

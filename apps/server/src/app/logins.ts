@@ -216,6 +216,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
   if (!oauth && !login) return undefined;
   const upstreamOrigins = getOrigins(server.config);
   const mode = oauth?.token_mode ?? 'issued';
+  const serverLogin = login && toServerLogin(server.config, login);
   return {
     id: server.id,
     workspaceId: server.workspaceId,
@@ -231,6 +232,8 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
           ...[oauth.authorization_url, oauth.token_url, oauth.client_id, mode],
           ...upstreamOrigins.toSorted(),
           ...getQuirkHosts(oauth),
+          // A value may move to another host that the server calls already.
+          ...(serverLogin?.fields.length ? [serverLogin.valuesAgreement] : []),
         ])
       : hashAgreement(['login']),
     views: Object.keys(views ?? {}),
@@ -238,7 +241,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     listTools: () => toLoginTools(server.config),
     audience: [...new Set([...upstreamOrigins, ...toUserinfoOrigins(oauth)].map(toHost))],
     provider: oauth && toProvider(server, oauth, options),
-    login: login && toServerLogin(server.config, login),
+    login: serverLogin,
   };
 }
 

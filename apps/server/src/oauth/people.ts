@@ -1,4 +1,5 @@
 import type { LoginField, LoginRules } from '@toolhost/tool-config/login';
+import { isInDomains } from '@toolhost/tool-config/personal-values';
 
 /** Values that bind the return from the identity provider to one login. All are secrets of this service. */
 export type SignInSecrets = { state: string; verifier: string; nonce: string };
@@ -88,14 +89,8 @@ function isAllowed(allow: LoginRules['allow'], { email, groups, isMember }: Pers
   return (
     (allow.members === true && isMember) ||
     (allow.groups ?? []).some((group) => groups.includes(group)) ||
-    isInDomain(email, allow.domains ?? [])
+    (email !== undefined && isInDomains(email, allow.domains ?? []))
   );
-}
-
-/** Returns true if an address has exactly one `@` and one of these domains after it. */
-function isInDomain(email: string | undefined, domains: readonly string[]): boolean {
-  const [, domain, ...others] = email?.split('@') ?? [];
-  return domain !== undefined && others.length === 0 && domains.some((d) => d.toLowerCase() === domain.toLowerCase());
 }
 
 function findViewRule({ views = [] }: LoginRules, { groups }: Person) {

@@ -67,21 +67,15 @@ export function getLoginEndpoint(oauth: OAuth, callback: URLSearchParams, fields
     const tokenOrigin = getTokenOrigin(source, callback);
     return { url: tokenOrigin + source.path, tokenOrigin };
   }
-  const url = renderUrl(oauth.token_url, fields);
-  return { url, tokenOrigin: url === oauth.token_url ? undefined : new URL(url).origin };
+  return { url: renderUrl(oauth.token_url, fields), tokenOrigin: undefined };
 }
 
 /** Returns the URL that refreshes tokens. @throws OAuthError invalid_grant if its host is no longer allowed */
-export function getRefreshUrl(oauth: OAuth, { tokenOrigin }: ProviderTokens): string {
+export function getRefreshUrl(oauth: OAuth, { tokenOrigin, values = {} }: ProviderTokens): string {
   const { token_url_from: source, token_url, refresh_url = token_url } = oauth;
-  const template = parseOriginTemplate(refresh_url);
-  if (!source && !template) return refresh_url;
-  const isAllowed = source
-    ? isDeclaredOrigin(tokenOrigin ?? '', source.hosts)
-    : tokenOrigin !== undefined && new URL(tokenOrigin).hostname.endsWith(`.${template?.suffix}`);
-  if (tokenOrigin === undefined || !isAllowed)
-    throw new OAuthError('invalid_grant', 'the login belongs to a token endpoint that the server no longer uses');
-  return tokenOrigin + (source ? source.path : refresh_url.slice(template?.length));
+  if (!source) return renderUrl(refresh_url, values);
+  if (tokenOrigin !== undefined && isDeclaredOrigin(tokenOrigin, source.hosts)) return tokenOrigin + source.path;
+  throw new OAuthError('invalid_grant', 'the login belongs to a token endpoint that the server no longer uses');
 }
 
 /** Sends a token request. @throws OAuthError if there is no response */
