@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { assertFieldError, button, field, getJsonEditor } from '../../support/browser/dashboard.ts';
 import { isFocused, pressKeyOn } from '../../support/browser/keyboard.ts';
-import { getStoredConfig, openServer, save, useDashboard } from '../../support/browser/use-dashboard.ts';
+import { getStoredConfig, openPage, openServer, save, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const stored = { authentication: { type: 'Bearer', token: '{{JIRA_TOKEN}}' } };
@@ -119,5 +119,10 @@ describe('the login section of the editor', { concurrency: 2 }, () => {
     await page.getByRole('group', { name: 'Field Access key' }).waitFor();
     assert.equal(await page.getByRole('checkbox', { name: 'Optional' }).isChecked(), true);
     await preview(page).getByText('Access key').waitFor();
+    const person = { name: 'Vera', role: 'viewer' } as const;
+    const viewersPage = await openPage(t, dashboard, '/servers/as-json/settings', { person });
+    await viewersPage.getByRole('group', { name: 'Field Token' }).waitFor();
+    assert.equal(await viewersPage.getByRole('checkbox', { name: 'People log in' }).isDisabled(), true);
+    assert.equal(await viewersPage.getByRole('button', { name: /^(Add field|Remove Token|Each person)/ }).count(), 0);
   });
 });
