@@ -11,7 +11,6 @@ export const operationLabels: { [operation: string]: string } = {
   restoreMcpServer: 'Restored a deleted server',
   importApi: 'Created a server from an API description',
   reimportApi: 'Reimported an API',
-  addImport: 'Imported another API description',
   compareImport: 'Compared a server with its API description',
   watchImport: 'Changed the daily check of an API description',
   addTool: 'Added a tool',
