@@ -36,7 +36,6 @@ export const operationLabels: { [operation: string]: string } = {
   setNotificationSettings: 'Changed email notifications',
   setKeyLimits: 'Changed API key limits',
   revokeGrant: 'Revoked a login',
-  addImport: 'Added an API description',
   setOwnValues: 'Set own values',
   deleteOwnValues: 'Deleted own values',
   inviteMember: 'Invited a person',

@@ -107,7 +107,9 @@ function renderScopes(scopes: readonly string[]): Markup {
  * Renders the page that sends the browser to the provider. It is a page and not a redirect, because browsers apply
  * form-action to redirects that follow a form.
  */
-export function renderDeparturePage({ provider: { host } }: { provider: Provider }, url: URL): string {
+export function renderDeparturePage({ provider }: { provider: Provider }, url: URL): string {
+  // The host of the provider may contain `{{NAME}}`, which the URL contains filled in.
+  const host = provider.host.includes('{{') ? url.host : provider.host;
   return renderPage(
     'Continue to login',
     html`<h1>Log in at ${host}</h1>
