@@ -216,6 +216,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
   if (!oauth && !login) return undefined;
   const upstreamOrigins = getOrigins(server.config);
   const mode = oauth?.token_mode ?? 'issued';
+  const serverLogin = login && toServerLogin(server.config, login);
   return {
     id: server.id,
     workspaceId: server.workspaceId,
@@ -225,12 +226,14 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     serverHostUrl: options.getServerHostUrl(server.slug),
     scopes: oauth?.scopes ?? [],
     mode,
-    // Without a provider, the person's token is of this service only, and their values have their own agreement.
+    // Without a provider, the person's token is of this service only, and their values have their own agreement. With
+    // one, the values belong to the login.
     agreement: oauth
       ? hashAgreement([
           ...[oauth.authorization_url, oauth.token_url, oauth.client_id, mode],
           ...upstreamOrigins.toSorted(),
           ...getQuirkHosts(oauth),
+          ...(serverLogin && serverLogin.fields.length > 0 ? [serverLogin.valuesAgreement] : []),
         ])
       : hashAgreement(['login']),
     views: Object.keys(views ?? {}),
@@ -238,7 +241,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     listTools: () => toLoginTools(server.config),
     audience: [...new Set([...upstreamOrigins, ...toUserinfoOrigins(oauth)].map(toHost))],
     provider: oauth && toProvider(server, oauth, options),
-    login: login && toServerLogin(server.config, login),
+    login: serverLogin,
   };
 }
 

@@ -31,11 +31,16 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
       subject,
       email,
       name,
-      groups: selectGroups(server.login.rules, groups),
-      isMember: (await findRole(db, userId, server.workspaceId)) !== undefined,
+      ...selectGroups(server.login.rules, groups),
+      isMember: await isMember(userId, server),
       refreshToken,
       expiresAt: now() + (refreshToken === undefined ? durations.uncheckedLogin : config.identityCheckMs),
     };
+  }
+
+  /** Returns true if a person is a member of the server's workspace. In local mode, the only person is. */
+  async function isMember(userId: string, { workspaceId }: PeopleServer): Promise<boolean> {
+    return config.identity.isBuiltIn || (await findRole(db, userId, workspaceId)) !== undefined;
   }
 
   let localUserId: Promise<string> | undefined;
@@ -50,7 +55,7 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
         localUserId = undefined;
         throw error;
       });
-    return { ...(await toStoredIdentity(await localUserId, person, server)), isMember: true };
+    return toStoredIdentity(await localUserId, person, server);
   }
 
   return {
@@ -72,5 +77,9 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
       );
       return toStoredIdentity(userId, person, server);
     },
+    updateMembership: async (identity, server) => ({
+      ...identity,
+      isMember: await isMember(identity.userId, server),
+    }),
   };
 }
