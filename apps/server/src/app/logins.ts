@@ -226,7 +226,8 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     serverHostUrl: options.getServerHostUrl(server.slug),
     scopes: oauth?.scopes ?? [],
     mode,
-    // Without a provider, the person's token is of this service only, and their values have their own agreement.
+    // Without a provider, the person's token is of this service only, and their values have their own agreement. With
+    // one, the values belong to the login.
     agreement: oauth
       ? hashAgreement([
           ...[oauth.authorization_url, oauth.token_url, oauth.client_id, mode],
