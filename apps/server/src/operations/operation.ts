@@ -345,5 +345,13 @@ export type LoginAttempt = {
   requestId: string;
 };
 
-/** Token response of the provider, without its tokens. A field is undefined if the provider did not state it. */
-export type TrialLoginResult = { scope: string | undefined; expiresInS: number | undefined; isRenewable: boolean };
+/**
+ * Description of a login, without its tokens: those of the provider, or at a server without a provider the identity of
+ * the person. A field is undefined if the provider did not state it.
+ */
+export type TrialLoginResult = {
+  scope: string | undefined;
+  expiresInS: number | undefined;
+  isRenewable: boolean;
+  person: string | undefined;
+};
