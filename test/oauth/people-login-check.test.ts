@@ -51,6 +51,6 @@ describe('login check of a server that people log in to', () => {
     // A second login asks for nothing.
     const client = await registerClient({ issuer: `${world.toolhost.url}/mcp/own` });
     const redirect = await completeLogin(client.authorization().url);
-    assert.ok(redirect.searchParams.has('code'), lastPages.at(-1)?.html ?? "");
+    assert.ok(redirect.searchParams.has('code'), lastPages.at(-1)?.html ?? '');
   });
 });

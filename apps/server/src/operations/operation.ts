@@ -333,6 +333,8 @@ export type ConnectionProbe = {
   responses: { initialize: ProbeJson; discover: ProbeJson; tools: ProbeJson; statelessTools: ProbeJson };
   /** Known clients whose registration is refused, with the reason. */
   refusedClients: { client: string; reason: string }[];
+  /** Known clients that `login.clients` does not let in when they register. */
+  unlistedClients: readonly string[];
 };
 
 /** Trial login as it returns to the client: the code, and the verifier and redirect URI that the client stored. */
