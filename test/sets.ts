@@ -18,6 +18,7 @@ const fullSuiteOnly: readonly string[] = [
   'test/cli/seed.test.ts',
   'test/cli/streams.test.ts',
   'test/clients/agents/',
+  'test/clients/people-login.test.ts',
   'test/dashboard/details/',
   'test/edge/file-descriptors.test.ts',
   'test/faults/',

@@ -339,10 +339,13 @@ export function createLoginCheck(deps: OAuthDeps, grants: GrantTokens) {
     try {
       const openGrant = await grants.open(server, tokenResponse.access_token);
       if (!openGrant) throw new AppError('conflict', 'the server was changed during the login; start again');
-      const { scope, expiresAt, refreshToken } = openGrant.tokens;
+      const { grant, tokens } = openGrant;
+      // Without a provider, the login lasts as long as the identity of the person is valid or can be checked.
+      const { expiresAt, refreshToken } = server.provider ? tokens : (tokens.identity ?? tokens);
       const expiresInS =
         expiresAt === undefined ? undefined : Math.max(0, Math.round((expiresAt - oauth.now()) / 1000));
-      return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+      const isRenewable = refreshToken !== undefined;
+      return { scope: tokens.scope, expiresInS, isRenewable, person: grant.person ?? undefined };
     } finally {
       const form = new URLSearchParams({ client_id: clientId, token: tokenResponse.access_token });
       await handleRevocation(server, { form }, requestId, oauth);
@@ -359,7 +362,7 @@ function describePassthrough({
   expires_in: expiresInS,
   refresh_token: refreshToken,
 }: TokenResponse): TrialLoginResult {
-  return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+  return { scope, expiresInS, isRenewable: refreshToken !== undefined, person: undefined };
 }
 
 function throwAsAppError(error: unknown): never {

@@ -295,7 +295,7 @@ async function storeLogin(
  * Returns the suffix of the state, which names the host where the login started. Empty for the host of BASE_URL, to
  * which the provider redirects.
  */
-function toStateSuffix({ issuer }: LoginServer, { baseUrl }: OAuthDeps): string {
+export function toStateSuffix({ issuer }: LoginServer, { baseUrl }: OAuthDeps): string {
   const { host } = new URL(issuer);
   return host === new URL(baseUrl).host ? '' : `.${Buffer.from(host).toString('base64url')}`;
 }
