@@ -48,10 +48,11 @@ export type ConsentRequest = {
 
 /**
  * Returns the context in which a form is sealed. A form of another server, another view, or an earlier agreement of
- * this server cannot be opened.
+ * this server cannot be opened, nor one that showed other hosts for the values of the person.
  */
 function getConsentContext(server: LoginServer, view: string | undefined): string {
-  return `consent|${server.id}|${formatAgreement(server.agreement, view)}`;
+  const valuesAgreement = server.login ? `|${server.login.valuesAgreement}` : '';
+  return `consent|${server.id}|${formatAgreement(server.agreement, view)}${valuesAgreement}`;
 }
 
 function sealRequest(server: LoginServer, request: ConsentRequest, { keyring }: OAuthDeps): string {
@@ -317,7 +318,10 @@ function openConsentForm(
     throw createDeniedError('the form was sent from another site');
   const sealed = form.get('request') ?? '';
   const text = deps.keyring.openFromClient(sealed, getConsentContext(server, form.get('view') ?? undefined));
-  if (text === undefined) throw createDeniedError('the form was not issued by this server');
+  if (text === undefined)
+    throw createDeniedError(
+      'the form is not of this server, or the server was changed since; start again in the client',
+    );
   const request = JSON.parse(text) as ConsentRequest;
   const browser = createCookieStore(deps.baseUrl).read(cookie, getConsentCookieName(request.consentId));
   if (browser === undefined || hashSecret(browser) !== request.browser)
