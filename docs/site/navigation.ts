@@ -67,7 +67,7 @@ export const navigation: readonly Section[] = [
   },
   {
     title: 'Examples',
-    pages: ['examples/gallery/README.md', 'examples/projects/README.md'],
+    pages: ['examples/gallery/README.md', 'examples/logins/README.md', 'examples/projects/README.md'],
   },
   {
     title: 'Project',

@@ -3,7 +3,8 @@ import { hashSecret, newId, newSecret } from '@toolhost/credentials/ids';
 import { durations } from '../../apps/server/src/oauth/oauth-deps.ts';
 import { sealTokens, wrapKey } from '../../apps/server/src/oauth/provider.ts';
 import type { Runner } from '../../apps/server/src/operations/run-operation.ts';
-import { insertGrant, insertTokens } from '../../apps/server/src/store/logins/grants.ts';
+import { insertGrant } from '../../apps/server/src/store/logins/grants.ts';
+import { insertTokens } from '../../apps/server/src/store/logins/issued-tokens.ts';
 import type { StoredServer } from '../../apps/server/src/store/servers/servers.ts';
 
 const dayMs = 24 * 60 * 60_000;

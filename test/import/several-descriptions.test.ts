@@ -171,6 +171,16 @@ for (const engine of engines) {
       assert.equal((body.edits as Json[]).length, 1);
     });
 
+    it('adds a description with the tool importApi of the management server', async () => {
+      const slug = await importShop();
+      const args = { mode: 'create', document: mailDocument(), include: ['*'], into: slug };
+      const use = (input: Json) => running.toolhost.callTool('manage', key, 'importApi', input);
+      assert.match(JSON.stringify(await use(args)), /prefix: required/);
+      assert.match(JSON.stringify(await use({ ...args, prefix: 'mail', slug: 'x' })), /cannot be combined with into/);
+      assert.match(JSON.stringify(await use({ ...args, prefix: 'mail' })), /Changed the server .*Imported 1 tools/s);
+      assert.equal((await getTool(slug, 'mail_list_items')).credential, 'mail');
+    });
+
     it('rejects a prefix that is taken or invalid, a tool name that exists, and a second login', async () => {
       const slug = await importShop();
       await addMail(slug);

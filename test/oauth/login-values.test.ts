@@ -189,6 +189,22 @@ describe('values and quirks of a login', async () => {
     assert.ok(!(await isAccepted()));
   });
 
+  it('requires the client secret again when token_url_from adds a host', async () => {
+    const token_url = 'https://accounts.example.com/token';
+    const token_url_from = { from: 'callback.server', hosts: ['accounts.example.com'], path: '/token' };
+    const slug = await world.createServer({}, { token_url, token_url_from });
+    const { oauth } = (await world.toolhost.rest('GET', `/servers/${slug}`)).body.config as { oauth: Json };
+    assert.equal(oauth.client_secret, '********');
+    const changed = {
+      ...oauth,
+      token_url_from: { ...token_url_from, hosts: ['accounts.example.com', 'accounts.example.org'] },
+    };
+    const { status, text } = await world.toolhost.rest('PATCH', `/servers/${slug}`, { body: { oauth: changed } });
+    assert.equal(status, 400, text);
+    assert.match(text, /oauth\.client_secret: the token endpoint moves to another host; send the client secret again/);
+    await world.updateServer(slug, { oauth: { ...changed, client_secret: world.provider.clientSecret } });
+  });
+
   it('allows only GET for a callback that expects no form, also from another site', async () => {
     const slug = await world.createServer();
     const reply = await fetch(`${world.issuer(slug)}/callback`, {

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { root } from '../files.ts';
+import { getNextUrl } from '../support/browser/browser.ts';
 import { createAmazon } from '../support/providers/amazon.ts';
 import { createApple } from '../support/providers/apple.ts';
 import { createAtlassian } from '../support/providers/atlassian.ts';
@@ -51,14 +52,18 @@ describe('logins at providers that deviate from OAuth', async () => {
   for (const stub of stubs) {
     it(`lets two people use ${stub.file} with its configuration alone, each with their own token and values`, async () => {
       await world.createServer(stub);
-      const logins = [];
-      for (const account of stub.accounts) logins.push({ account, ...(await world.logIn(stub, account)) });
-      for (const _ of [1, 2])
-        for (const { account, token } of logins) assert.equal(await world.call(stub, token), account.name);
+      const logins: { token: string }[] = [];
+      for (const account of stub.accounts) logins.push(await world.logIn(stub, account));
+      const callAtOnce = async () => {
+        const calls = [...logins, ...logins].map(({ token }) => world.call(stub, token));
+        const names = stub.accounts.map(({ name }) => name);
+        assert.deepEqual(await Promise.all(calls), [...names, ...names]);
+      };
+      await callAtOnce();
       if (!stub.hasRefreshTokens) return;
       for (const _ of [1, 2]) {
         stub.oauth.expire();
-        for (const { account, token } of logins) assert.equal(await world.call(stub, token), account.name);
+        await callAtOnce();
       }
     });
   }
@@ -74,6 +79,21 @@ describe('logins at providers that deviate from OAuth', async () => {
       assert.equal(cookies.length, 1);
       assert.match(cookies[0] ?? '', new RegExp(`^__Host-.*HttpOnly; SameSite=${sameSite}; Secure`));
     }
+  });
+
+  it('accepts a form only at a server that expects one, and each login once', async () => {
+    const [apple, ebay] = ['apple', 'ebay'].map((file) => stubs.find((stub) => stub.file === file));
+    assert.ok(apple && ebay);
+    const { departure } = await world.logIn(apple, apple.accounts[0]);
+    const state = getNextUrl(departure).searchParams.get('state') ?? '';
+    const form = new URLSearchParams({ code: 'x', state });
+    const replayed = await world.openCallback(apple, '', form);
+    assert.equal(replayed.status, 400);
+    assert.match(replayed.text, /was already used/);
+    const asQuery = await world.openCallback(apple, `?${form}`);
+    assert.equal(asQuery.status, 400);
+    assert.match(asQuery.text, /must return with a form/);
+    assert.equal((await world.openCallback(ebay, '', form)).status, 405);
   });
 
   it('keeps the values of a login out of call records and the audit log', async () => {

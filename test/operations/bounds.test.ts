@@ -75,13 +75,14 @@ const boundedByRules = [
   /^(plan|apply)McpServer\.(config|secrets): a record/,
   /^(planDuplicate|duplicateMcpServer)\.secrets: a record/,
   /McpServer\.(credentials|headers|variables|views): a record/,
-  /McpServer\.oauth\.(scopes\[\]: a text|(extra|token)_params: a record)/,
+  /McpServer\.oauth\.(scopes\[\]: a text|(extra|token)_params: a record|values: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,
   /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,
   /(McpServer\.tools\[\]|^(add|update)Tool)\.body_template: anything/,
   /^(add|update)Tool\.(name|body): a text/,
   /^(add|update)Tool\.(headers|input_schema|output_schema): a record/,
   /^(callTool|previewToolCall)\.arguments: a record/,
+  /^setOwnValues\.values: a record/,
   /^(?:(?:re)?importApi|addImport)\.(answers|headers): a record/,
 ];
 

@@ -11,7 +11,10 @@ import { buildServerAt } from '../support/upstream-configs.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Operations that affect only the person: their workspaces and their mail notification settings. */
-const personalOperations = new Set(['switchWorkspace', 'leaveWorkspace', 'createWorkspace', 'setNotificationSettings']);
+const personalOperations = new Set([
+  ...['switchWorkspace', 'leaveWorkspace', 'createWorkspace', 'setNotificationSettings'],
+  ...['setOwnValues', 'deleteOwnValues'],
+]);
 const changingOperations = operationList.filter((op) => op.effect !== 'read' && !personalOperations.has(op.name));
 /** Operations whose input names a person or a workspace. */
 const namingOperations = operationList.filter(

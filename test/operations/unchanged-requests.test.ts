@@ -24,6 +24,7 @@ const alwaysChanging = new Set([
   ],
   ...['createWebhook', 'deleteWebhook', 'revokeGrant', 'deleteSecret', 'removeMember', 'revokeMemberAccess'],
   ...['leaveWorkspace', 'createWorkspace', 'saveModel', 'deleteModel', 'deleteWorkspace', 'revokeInvitation'],
+  'deleteOwnValues',
 ]);
 
 describe('operations that change something', () => {

@@ -30,6 +30,7 @@ export type LimitUsage = NonNullable<ServerLimits['use']>;
 export type UpstreamState = ServerLimits['upstreams'][number];
 export type Activity = Output<'getServerActivity'>['servers'][number];
 export type ToolFigures = Output<'getToolActivity'>['tools'][number];
+export type OwnValues = Output<'listOwnValues'>['servers'][number];
 export type Grant = Output<'listGrants'>['grants'][number];
 
 export type ApiKey = Output<'listApiKeys'>['keys'][number];

@@ -15,6 +15,7 @@ export const queryKeys = {
   call: (id: string) => ['calls', 'one', id],
   statistics: (filter: object) => ['calls', 'statistics', filter],
   usage: (days: number) => ['calls', 'usage', days],
+  ownValues: ['grants', 'own values'],
   grants: (slug: string) => ['grants', slug],
   responseFields: (slug: string, version: number, tool: string) => ['calls', 'fields', slug, version, tool],
   audit: ['audit'],

@@ -138,6 +138,7 @@ const fields = z.strictObject({
     ),
   token_prefix: z
     .string()
+    .max(64)
     .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,64}$/, 'allowed: one word, or "" for none')
     .optional()
     .describe('Scheme of the login token where authentication sends it, instead of Bearer. "" sends only the token.'),

@@ -42,6 +42,25 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     assert.equal(await field(page, 'Or paste text').inputValue(), '{"openapi": "3.1.0"');
   });
 
+  it('[imp 3] creates a server whose credential each person brings', async (t) => {
+    const securitySchemes = { key: { type: 'apiKey', in: 'header', name: 'X-Key' } };
+    const document = { ...JSON.parse(createDocument(dashboard.upstream.url, summaries(3))), security: [{ key: [] }] };
+    const page = await openPage(t, dashboard, '/servers/new/import');
+    await field(page, 'Or paste text').fill(JSON.stringify({ ...document, components: { securitySchemes } }));
+    await button(page, 'Read description').click();
+    await page.getByRole('combobox', { name: /^Who brings the credential\?/ }).click();
+    await page.getByRole('option', { name: /^person: each person enters their own/ }).click();
+    await field(page, 'Slug').fill('brought');
+    await button(page, 'Review').click();
+    await button(page, 'Create server').waitFor();
+    assert.equal(await page.getByLabel('KEY', { exact: true }).count(), 0, 'a secret is asked for');
+    await button(page, 'Create server').click();
+    await page.getByText('Your server is running').waitFor();
+    await page.getByRole('radio', { name: 'Log in' }).waitFor();
+    const { body } = await dashboard.toolhost.rest('GET', '/servers/brought');
+    assert.deepEqual((body.config as Json).login, { fields: [{ name: 'KEY', label: 'Key' }] });
+  });
+
   it('[imp 4] works by keyboard in a narrow window and is unavailable to viewers', async (t) => {
     const options = { viewport: { width: 400, height: 800 } };
     const page = await openPage(t, dashboard, '/servers/new/import', { options });

@@ -64,7 +64,8 @@ describe('the login section of the editor', { concurrency: 2 }, () => {
     assert.equal(await name.getAttribute('aria-invalid'), null);
     await field(page, 'Help page').fill('http://example.com');
     await field(page, 'Label').focus();
-    await assertFieldError(name, /Allowed: a letter or _/);
+    await assertFieldError(name, /Found "two words"; allowed: a letter or _/);
+    await name.fill('TOKEN');
     await assertFieldError(field(page, 'Help page'), /allowed: an https URL without user name/);
   });
 

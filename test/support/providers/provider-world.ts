@@ -25,6 +25,8 @@ export type ProviderWorld = {
   createServer(stub: ProviderStub): Promise<void>;
   /** Logs an account in as its own person. Returns the token of the agent, and the page that led to the provider. */
   logIn(stub: ProviderStub, account: Account): Promise<{ token: string; departure: Page }>;
+  /** Opens the callback of a server in a new browser, with a form if there is one. Returns the page's status and text. */
+  openCallback(stub: ProviderStub, query: string, form?: URLSearchParams): Promise<{ status: number; text: string }>;
   /** Reads a list of the management API as text. */
   readList(path: string): Promise<string>;
   /** Calls the tool of the file. Returns the name of the account that the API saw. */
@@ -124,6 +126,11 @@ export async function startProviderWorld(stubs: readonly ProviderStub[]): Promis
       const result = body.result as ToolCallResult | undefined;
       assert.ok(result && result.isError !== true, text);
       return (JSON.parse(result.content[0]?.text ?? '') as Json).account;
+    },
+    async openCallback(stub, query, form) {
+      const init = { headers: { accept: 'text/html', origin: 'https://provider.example' } };
+      const url = `${base}/mcp/${getSlug(stub)}/callback${query}`;
+      return readReply(await (form ? send(url, { ...init, method: 'POST', body: form }) : send(url)));
     },
     async readList(path) {
       const headers = { authorization: `Bearer ${key}` };

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { useCanEdit } from '../frame/session.ts';
 import { needsCallerToken } from '../servers/access.ts';
+import { MissingValuesAlert } from '../servers/own-values.tsx';
 import { useCurrentServer } from '../servers/server-page.tsx';
 import { Confirm } from '../ui/actions/confirm.tsx';
 import { Rows } from '../ui/rows.tsx';
@@ -50,6 +51,7 @@ export function PlaygroundTab() {
       </Stack>
       <Section title="Playground" text="Ask a model, and see which tools it calls and what they return.">
         <Stack gap="lg">
+          <MissingValuesAlert />
           <Conversation conversation={conversation} />
           <Composer conversation={conversation} target={target} model={model} />
         </Stack>

@@ -5,7 +5,7 @@ import { getFieldHosts, getValuesAgreement } from '@toolhost/tool-config/field-h
 import type { LoginRules } from '@toolhost/tool-config/login';
 import { getOAuthValues, getTokenOrigins, type OAuth } from '@toolhost/tool-config/oauth';
 import { configSecrets, type ServerConfig } from '@toolhost/tool-config/server-config';
-import { getOrigins } from '@toolhost/tool-config/server-wide';
+import { getHostNames, getOrigins } from '@toolhost/tool-config/server-wide';
 import { isReadOnly } from '@toolhost/tool-config/view';
 import { localWorkspace } from '../config.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
@@ -275,7 +275,12 @@ function getQuirkHosts(oauth: OAuth): string[] {
 
 function toServerLogin(config: ServerConfig, rules: LoginRules): ServerLogin {
   const hosts = getFieldHosts(config);
-  const fields = (rules.fields ?? []).map((field) => ({ ...field, hosts: hosts.get(field.name) ?? [] }));
+  const hostNames = getHostNames(config);
+  const fields = (rules.fields ?? []).map((field) => ({
+    ...field,
+    hosts: hosts.get(field.name) ?? [],
+    isInHost: hostNames.has(field.name),
+  }));
   return {
     rules,
     hasOauth: config.oauth !== undefined,

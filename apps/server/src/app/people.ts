@@ -61,7 +61,11 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
       const returned = new URL(redirectUri);
       returned.search = parameters.toString();
       const person = await identity.identify(returned, secrets);
-      const userId = await transact(db, (transaction) => savePerson(person, { db: transaction, random, now }));
+      const userId = await transact(db, async (transaction) => {
+        const id = await savePerson(person, { db: transaction, random, now });
+        await applyGroupRoles({ userId: id, groups: person.groups }, { db: transaction, random, now });
+        return id;
+      });
       return toStoredIdentity(userId, person, server);
     },
     async check(previous, server) {

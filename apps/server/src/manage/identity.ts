@@ -119,11 +119,16 @@ export function createIdentityProvider(
         throw createRefusedError(new Error('the identity provider has changed'));
       const tokens = await oidc.refreshTokenGrant(config, refreshToken).catch(throwCheckError);
       const claims = tokens.claims();
-      const identity = toIdentity(
-        claims?.iss ?? issuer,
-        claims ?? (await oidc.fetchUserInfo(config, tokens.access_token, previous.subject).catch(throwCheckError)),
-        { groupsClaim, refreshToken: tokens.refresh_token ?? refreshToken },
-      );
+      // The ID token of a refresh may lack claims (OpenID Connect Core, 12.2).
+      const isComplete = claims?.email !== undefined && claims[groupsClaim] !== undefined;
+      const canAsk = !claims || config.serverMetadata().userinfo_endpoint !== undefined;
+      const userinfo =
+        isComplete || !canAsk
+          ? undefined
+          : await oidc.fetchUserInfo(config, tokens.access_token, previous.subject).catch(throwCheckError);
+      const allClaims = { ...userinfo, ...claims, sub: claims?.sub ?? previous.subject };
+      const nextToken = tokens.refresh_token ?? refreshToken;
+      const identity = toIdentity(claims?.iss ?? issuer, allClaims, { groupsClaim, refreshToken: nextToken });
       if (identity.issuer !== previous.issuer || identity.subject !== previous.subject)
         throw createRefusedError(new Error('the identity provider named another person'));
       return identity;

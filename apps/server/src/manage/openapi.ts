@@ -40,6 +40,7 @@ const tagsBySegment: Readonly<Record<string, string>> = {
   'login-check': 'Connections',
   keys: 'Keys',
   grants: 'Logins',
+  'own-values': 'Logins',
   audit: 'Audit',
   webhooks: 'Notifications',
   notifications: 'Notifications',

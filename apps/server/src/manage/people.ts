@@ -40,13 +40,14 @@ export async function signInPerson(
   const at = deps.now();
   const userId = await savePerson(identity, deps);
   const homeId = (await findHomeWorkspace(userId, deps)) ?? (await createHomeWorkspace(userId, at, deps));
+  await applyGroupRoles({ userId, groups: identity.groups }, deps);
   const lastChosen = await findLastChosenWorkspace(db, userId);
   return { userId, workspaceId: lastChosen?.id ?? homeId };
 }
 
 /** Stores a person, and accepts the invitations to their email address. Returns their id. */
 export async function savePerson(
-  { issuer, subject, email, name, groups }: Identity,
+  { issuer, subject, email, name }: Identity,
   { db, random, now }: Pick<PeopleDeps, 'db' | 'random' | 'now'>,
 ): Promise<string> {
   const at = now();
@@ -63,7 +64,6 @@ export async function savePerson(
     : await consumeInvitations(db, foldAddressCase(email), at - invitationLifetimeMs)) {
     await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
-  await applyGroupRoles({ userId: user.id, groups }, { db, random, now });
   return user.id;
 }
 
@@ -126,5 +126,5 @@ export async function createPersonActor(
   // People who may change a server may also try its tools.
   if (scopes.includes('manage:write')) scopes.push('call');
   const { userId: id, workspaceId, grantId } = person;
-  return { kind: 'user', id, userId: id, workspaceId, grantId, scopes, servers: undefined };
+  return { kind: 'user', id, workspaceId, grantId, scopes, servers: undefined };
 }

@@ -78,7 +78,7 @@ export function refreshValues(oauth: OAuth, { values: previous = {} }: ProviderT
 }
 
 /** Returns the callback parameters that the token request repeats. @throws OAuthError server_error */
-export function getCallbackValues({ callback_values: names = [] }: OAuth, callback: URLSearchParams): Values {
+export function getCallbackValues(names: readonly string[], callback: URLSearchParams): Values {
   return Object.fromEntries(
     names.map((name) => {
       const value = callback.get(name);
@@ -89,11 +89,10 @@ export function getCallbackValues({ callback_values: names = [] }: OAuth, callba
 }
 
 /**
- * Returns the origin of the token endpoint that the callback names, or undefined if the configuration names it.
+ * Returns the origin of the token endpoint that the callback names.
  * @throws OAuthError server_error unless it is an https origin that the configuration allows
  */
-export function getTokenOrigin({ token_url_from: source }: OAuth, callback: URLSearchParams): string | undefined {
-  if (!source) return undefined;
+export function getTokenOrigin(source: NonNullable<OAuth['token_url_from']>, callback: URLSearchParams): string {
   const [name = ''] = parseValuePath(source.from)?.names ?? [];
   const origin = callback.get(name) ?? '';
   if (isDeclaredOrigin(origin, source.hosts)) return origin;

@@ -44,7 +44,7 @@ export type People = {
 };
 
 /** A field of a login, and the hosts that receive its value. */
-export type LoginFieldUse = LoginField & { hosts: readonly string[] };
+export type LoginFieldUse = LoginField & { hosts: readonly string[]; isInHost: boolean };
 
 /** Login of people at a server, from `login` of its configuration. */
 export type ServerLogin = {

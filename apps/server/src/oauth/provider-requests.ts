@@ -4,7 +4,6 @@ import { OAuthError, OutboundError, ToolFailure } from '@toolhost/errors/errors'
 import { parseJson } from '@toolhost/json/json';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
 import { parseOriginTemplate, renderUrlValues } from '@toolhost/tool-config/http/origin-template';
-import { getPlaceholderNames } from '@toolhost/tool-config/http/placeholders';
 import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
 import type { OAuth } from '@toolhost/tool-config/oauth';
 import { isDeclaredOrigin } from '@toolhost/tool-config/oauth-values';
@@ -45,7 +44,7 @@ export function toChallenge(verifier: string): string {
 
 /** Fills in the values that a person entered. @throws OAuthError server_error */
 function renderUrl(template: string, fields: FieldValues): string {
-  if (getPlaceholderNames(template).length === 0) return template;
+  if (!template.includes('{{')) return template;
   try {
     return renderUrlValues(template, (name) => {
       const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -63,10 +62,13 @@ export type TokenEndpoint = { url: string; tokenOrigin: string | undefined };
 
 /** Returns the token endpoint of a login. @throws OAuthError server_error */
 export function getLoginEndpoint(oauth: OAuth, callback: URLSearchParams, fields: FieldValues): TokenEndpoint {
-  const origin = getTokenOrigin(oauth, callback);
-  if (origin !== undefined) return { url: origin + oauth.token_url_from?.path, tokenOrigin: origin };
+  const { token_url_from: source } = oauth;
+  if (source) {
+    const tokenOrigin = getTokenOrigin(source, callback);
+    return { url: tokenOrigin + source.path, tokenOrigin };
+  }
   const url = renderUrl(oauth.token_url, fields);
-  return { url, tokenOrigin: parseOriginTemplate(oauth.token_url) && new URL(url).origin };
+  return { url, tokenOrigin: url === oauth.token_url ? undefined : new URL(url).origin };
 }
 
 /** Returns the URL that refreshes tokens. @throws OAuthError invalid_grant if its host is no longer allowed */

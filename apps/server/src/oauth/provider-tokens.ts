@@ -11,12 +11,12 @@ import {
   breakGrant,
   claimRefresh,
   findGrant,
-  findToken,
   type Grant,
   isAgreed,
   releaseRefresh,
   saveRefreshedTokens,
 } from '../store/logins/grants.ts';
+import { findToken } from '../store/logins/issued-tokens.ts';
 import { durations, type LoginServer, type OAuthDeps, type ProviderTokens } from './oauth-deps.ts';
 import { countCharacters, openTokens, sealTokens, unwrapKey } from './provider.ts';
 

@@ -54,7 +54,7 @@ export function createHostedProvider(options: ProviderOptions): Provider {
     },
     async exchange({ code, parameters, verifier, fields }) {
       const { url, tokenOrigin } = getLoginEndpoint(oauth, parameters, fields);
-      const callbackValues = getCallbackValues(oauth, parameters);
+      const callbackValues = oauth.callback_values && getCallbackValues(oauth.callback_values, parameters);
       const { tokens, body, person } = await sendRequest(url, {
         ...callbackValues,
         grant_type: 'authorization_code',
@@ -64,12 +64,13 @@ export function createHostedProvider(options: ProviderOptions): Provider {
       });
       const { userinfo_url: userinfoUrl } = oauth;
       const userinfo = userinfoUrl && (await readUserinfo(options, userinfoUrl, tokens.accessToken));
-      const { values, choices } = collectValues(oauth, { callback: parameters, token: body, userinfo });
+      const responses = { callback: parameters, token: body, userinfo };
+      const { values, choices } = oauth.values ? collectValues(oauth, responses) : {};
       return {
         tokens: {
           ...tokens,
-          ...(oauth.values && { values }),
-          ...(oauth.callback_values && { callbackValues }),
+          ...(values && { values }),
+          ...(callbackValues && { callbackValues }),
           ...(tokenOrigin !== undefined && { tokenOrigin }),
         },
         person,

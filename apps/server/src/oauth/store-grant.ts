@@ -7,10 +7,10 @@ import {
   countLoginBytes,
   endGrantsOverLimit,
   getAgreedView,
-  insertCode,
   insertGrant,
   reserveLoginBytes,
 } from '../store/logins/grants.ts';
+import { insertCode } from '../store/logins/issued-tokens.ts';
 import { durations, type LoginResult, type LoginServer, type OAuthDeps } from './oauth-deps.ts';
 import { getPersonName } from './people.ts';
 import { sealTokens, wrapKey } from './provider.ts';

@@ -4,21 +4,16 @@ import { insertLoginEvent } from '../store/audit-events.ts';
 import { recordChange } from '../store/changes/follow-changes.ts';
 import type { Db } from '../store/db.ts';
 import { transact } from '../store/engine/watched-dialect.ts';
+import { findGrant, type Grant, getAgreedView, isAgreed, revokeGrant, rotateGrant } from '../store/logins/grants.ts';
 import {
   type Code,
   deleteOldTokens,
   deleteTokensOverLimit,
   findCode,
-  findGrant,
   findToken,
-  type Grant,
-  getAgreedView,
   insertTokens,
-  isAgreed,
   markCodeUsed,
-  revokeGrant,
-  rotateGrant,
-} from '../store/logins/grants.ts';
+} from '../store/logins/issued-tokens.ts';
 import { authenticateClient, type TokenEndpointRequest } from './client-authentication.ts';
 import {
   createInvalidGrantError,

@@ -1,4 +1,5 @@
 import { AppError } from '@toolhost/errors/errors';
+import { maxLoginFields } from '@toolhost/tool-config/login';
 import { z } from 'zod';
 import { recordChange } from '../store/changes/follow-changes.ts';
 import {
@@ -33,6 +34,7 @@ const grantRecord = z.object({
   scope: z.string(),
   provided: z
     .array(z.string())
+    .max(maxLoginFields)
     .optional()
     .describe('Names of the values that the person stored at the server. The values themselves are never shown.'),
   status: z.enum(['active', 'broken', 'revoked']).describe('With broken, the provider no longer accepts the login.'),

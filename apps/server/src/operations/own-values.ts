@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import { AppError } from '@toolhost/errors/errors';
 import { getFieldHosts, getValuesAgreement } from '@toolhost/tool-config/field-hosts';
-import type { LoginField } from '@toolhost/tool-config/login';
+import { type LoginField, maxLoginFields } from '@toolhost/tool-config/login';
 import { checkLoginValue } from '@toolhost/tool-config/login-values';
 import { z } from 'zod';
 import { recordChange } from '../store/changes/follow-changes.ts';
@@ -9,18 +10,21 @@ import {
   deletePersonValues,
   findPersonValues,
   findValuesOfPerson,
+  maxListedServers,
   savePersonValues,
 } from '../store/logins/person-values.ts';
 import { getServer } from './find-server.ts';
 import { type Context, operation } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
-import { slugInput, time, toIsoTime } from './shapes.ts';
+import { isUnchanged, slugInput, time, toIsoTime, unchangedShape } from './shapes.ts';
+
+const providedNames = z.array(z.string()).max(maxLoginFields);
 
 const ownValuesRecord = z.object({
   server: z.string().describe('Slug of the server.'),
   name: z.string().describe('Name of the server.'),
-  provided: z.array(z.string()).describe('Names of the stored values. The values themselves are never shown.'),
-  refused: z.array(z.string()).describe('Names of the values that the API refused.'),
+  provided: providedNames.describe('Names of the stored values. The values themselves are never shown.'),
+  refused: providedNames.describe('Names of the values that the API refused.'),
   updated_at: time,
 });
 nameSchema('OwnValues', ownValuesRecord);
@@ -39,7 +43,7 @@ const listOwnValues = operation({
   dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({}),
-  output: z.object({ servers: z.array(ownValuesRecord) }),
+  output: z.object({ servers: z.array(ownValuesRecord).max(maxListedServers) }),
   async run(context) {
     const rows = await findValuesOfPerson(context.db, context.actor.workspaceId, getPersonId(context));
     return {
@@ -67,7 +71,7 @@ const setOwnValues = operation({
     slug: slugInput,
     values: z.record(z.string().max(64), z.string().max(20_000)).describe('Values by the name of their field.'),
   }),
-  output: z.object({ server: z.string(), provided: z.array(z.string()) }),
+  output: z.object({ server: z.string(), provided: providedNames, unchanged: unchangedShape }),
   async run(context, { slug, values }) {
     const { db, keyring, actor } = context;
     const userId = getPersonId(context);
@@ -84,6 +88,9 @@ const setOwnValues = operation({
     // Values that the person entered for other hosts are not carried over to those of today.
     const retained = stored?.agreement === agreement ? stored.values : {};
     const merged = mergeValues(login.fields, retained, values);
+    const result = { server: slug, provided: Object.keys(merged) };
+    const isSame = stored?.agreement === agreement && stored.refused.length === 0;
+    if (isSame && isDeepStrictEqual(stored.values, merged)) return { ...result, unchanged: true as const };
     const isStored = await savePersonValues(db, keyring, {
       ...key,
       workspaceId: actor.workspaceId,
@@ -93,8 +100,9 @@ const setOwnValues = operation({
     });
     if (!isStored) throw new AppError('conflict', 'this server stores values of too many people; ask its owner');
     await recordChange(db, context, 'grant', userId);
-    return { server: slug, provided: Object.keys(merged) };
+    return result;
   },
+  isUnchanged,
   audit: ({ slug, values }) => ({ target: slug, detail: { names: Object.keys(values) } }),
 });
 

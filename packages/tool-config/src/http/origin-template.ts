@@ -1,4 +1,5 @@
 import { recordableFailure } from '@toolhost/errors/errors';
+import { isDeclaredOrigin } from '../oauth-values.ts';
 import { parseUrl } from './read-url.ts';
 import { percentEncode } from './values.ts';
 
@@ -72,26 +73,6 @@ export function toHostLabel(name: string, value: string): string {
   );
 }
 
-/** Returns true if a host name has the form of a pattern, in which `*` stands for exactly one label. */
-function matchesHost(hostname: string, pattern: string): boolean {
-  const labels = hostname.split('.');
-  const patternLabels = pattern.toLowerCase().split('.');
-  return (
-    labels.length === patternLabels.length &&
-    patternLabels.every((label, index) => label === '*' || label === labels[index])
-  );
-}
-
-/**
- * Returns a value as an origin if it is https, has one of the declared hosts, and has neither port, path, nor user
- * information; otherwise undefined.
- */
-export function findDeclaredOrigin(value: string, hosts: readonly string[]): string | undefined {
-  const url = parseUrl(value);
-  if (url?.protocol !== 'https:' || url.port !== '' || url.origin !== value.toLowerCase()) return undefined;
-  return hosts.some((pattern) => matchesHost(url.hostname, pattern)) ? url.origin : undefined;
-}
-
 /**
  * Renders an origin with the value of a person. `hosts` are the declared hosts of a whole origin.
  * @throws ToolFailure invalid_arguments, without the value
@@ -102,8 +83,7 @@ export function renderOrigin(
 ): string {
   const written = `{{${name}}}`;
   if (origin !== written) return origin.replace(written, () => toHostLabel(name, value));
-  const declared = findDeclaredOrigin(value, hosts);
-  if (declared !== undefined) return declared;
+  if (isDeclaredOrigin(value, hosts)) return value;
   throw recordableFailure(
     'invalid_arguments',
     `the value of ${name} is not an https origin of a host that the server declares. Log in again to change it.`,

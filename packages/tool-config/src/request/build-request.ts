@@ -104,7 +104,10 @@ export function buildRequest(
   const search = query.length > 0 ? `?${query.join('&')}` : '';
   return {
     method: template.method,
-    origin: credentials.isPreview ? template.url.origin : getRequestOrigin(template, credentials.secret),
+    origin:
+      template.url.hostName === undefined || credentials.isPreview
+        ? template.url.origin
+        : renderPersonalOrigin(template, template.url.hostName, credentials.secret),
     path: checkUrlLength(path + search),
     headers,
     body: content?.body,
@@ -112,9 +115,8 @@ export function buildRequest(
 }
 
 /** @throws ToolFailure invalid_arguments for a value that cannot be in the origin, and any error of `getValue` */
-function getRequestOrigin({ url, originHosts }: RequestTemplate, getValue: (name: string) => string): string {
-  const { origin, hostName: name } = url;
-  return name === undefined ? origin : renderOrigin(origin, { name, value: getValue(name), hosts: originHosts });
+function renderPersonalOrigin(template: RequestTemplate, name: string, getValue: (name: string) => string): string {
+  return renderOrigin(template.url.origin, { name, value: getValue(name), hosts: template.originHosts });
 }
 
 function createHeaderLengthFailure(name: string): ToolFailure {

@@ -49,9 +49,9 @@ export type RequestTemplate = {
 type CompileOptions = {
   userAgent: string;
   /** Hosts of each value that may be a whole origin. */
-  originHosts: ReadonlyMap<string, readonly string[]>;
+  originHosts?: ReadonlyMap<string, readonly string[]>;
   /** Scheme of the login token (`oauth.token_prefix`). */
-  tokenPrefix: string | undefined;
+  tokenPrefix?: string | undefined;
 };
 
 /** Compiles a tool of a valid configuration. */
@@ -86,7 +86,7 @@ export function compileRequest(
   return {
     method: tool.method,
     url: withAllowedSlashes(url, new Set(declared.filter(({ wire }) => wire.allow_slashes).map(({ name }) => name))),
-    originHosts: originHosts.get(url.hostName ?? ''),
+    originHosts: originHosts?.get(url.hostName ?? ''),
     constants:
       constants.length === 0 ? undefined : Object.fromEntries(constants.map(({ name, value }) => [name, value])),
     hasSecrets: constants.some(({ value }) => getPlaceholderNames(value).length > 0),

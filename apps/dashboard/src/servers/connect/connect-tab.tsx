@@ -46,7 +46,7 @@ export function ConnectTab() {
           title="Credential"
           text="None needed. The client opens the login page when it connects for the first time."
         >
-          <LoginCheck slug={server.slug} url={server.url} />
+          {server.access !== 'login' && <LoginCheck slug={server.slug} url={server.url} />}
         </Section>
       ) : isForwarded ? (
         <TokenCredential {...credentialProps} />

@@ -1,4 +1,4 @@
-import { Badge, Text } from '@mantine/core';
+import { Badge, Stack, Text } from '@mantine/core';
 import { IconLogin2 } from '@tabler/icons-react';
 import { api } from '../../api.ts';
 import type { Grant } from '../../api-types.ts';
@@ -13,6 +13,7 @@ import { Loaded } from '../../ui/states/loaded.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { useOperationQuery } from '../../use-operation-query.ts';
+import { OwnValuesSection, ProvidedNames } from '../own-values.tsx';
 import { useCurrentServer } from '../server-page.tsx';
 
 const statusColors = { active: 'green', broken: 'yellow', revoked: 'gray' } as const;
@@ -26,6 +27,11 @@ const columns: Column<Grant>[] = [
   { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never') },
 ];
 
+const providedColumn: Column<Grant> = {
+  label: 'Provided',
+  cell: ({ provided = [] }) => (provided.length > 0 ? <ProvidedNames provided={provided} /> : '–'),
+};
+
 /** Logins of people at this server, with an action to revoke one. */
 export function LoginsTab() {
   const { slug } = useCurrentServer().server;
@@ -33,48 +39,52 @@ export function LoginsTab() {
   const query = useOperationQuery(queryKeys.grants(slug), 'listGrants', { slug, limit: 200 });
   const revoke = useConfirmation({
     title: () => 'Revoke this login?',
-    text: ({ client }) => `The client ${toVisible(client)} must ask the person to log in again.`,
+    text: ({ client, provided = [] }) =>
+      `The client ${toVisible(client)} must ask the person to log in again.${provided.length > 0 ? ' With the last login of a person, the values that they provided are deleted.' : ''}`,
     action: 'Revoke login',
     run: ({ id }: Grant) => api('revokeGrant', { id }),
     toast: () => 'Revoked the login',
     refresh: [queryKeys.grants(slug)],
   });
   return (
-    <Section
-      title="Logins"
-      text="Each login is one person in one client. A broken login no longer works at the provider, and the person must log in again. The last use is shown to the minute."
-      isFlush
-    >
-      <Loaded query={query}>
-        {({ grants }) =>
-          grants.length === 0 ? (
-            <Empty
-              icon={<IconLogin2 size={24} />}
-              title="No logins yet"
-              text="They appear when people connect a client and log in."
-            />
-          ) : (
-            <Rows
-              label="Logins"
-              columns={columns}
-              rows={grants}
-              getKey={({ id }) => id}
-              actions={
-                canEdit &&
-                ((grant) =>
-                  grant.status !== 'revoked' && (
-                    <RowButton
-                      label="Revoke login"
-                      subject={`of ${toVisible(grant.client)}`}
-                      onClick={() => revoke.ask(grant)}
-                    />
-                  ))
-              }
-            />
-          )
-        }
-      </Loaded>
-      {revoke.dialog}
-    </Section>
+    <Stack gap="md">
+      <OwnValuesSection />
+      <Section
+        title="Logins"
+        text="Each login is one person in one client. A broken login no longer works at the provider, and the person must log in again. The last use is shown to the minute."
+        isFlush
+      >
+        <Loaded query={query}>
+          {({ grants }) =>
+            grants.length === 0 ? (
+              <Empty
+                icon={<IconLogin2 size={24} />}
+                title="No logins yet"
+                text="They appear when people connect a client and log in."
+              />
+            ) : (
+              <Rows
+                label="Logins"
+                columns={grants.some(({ provided }) => provided) ? [...columns, providedColumn] : columns}
+                rows={grants}
+                getKey={({ id }) => id}
+                actions={
+                  canEdit &&
+                  ((grant) =>
+                    grant.status !== 'revoked' && (
+                      <RowButton
+                        label="Revoke login"
+                        subject={`of ${toVisible(grant.client)}`}
+                        onClick={() => revoke.ask(grant)}
+                      />
+                    ))
+                }
+              />
+            )
+          }
+        </Loaded>
+        {revoke.dialog}
+      </Section>
+    </Stack>
   );
 }

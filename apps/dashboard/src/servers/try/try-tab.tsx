@@ -5,6 +5,7 @@ import { Empty } from '../../ui/states/empty.tsx';
 import { Loading } from '../../ui/states/loading.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { asText, getTools, isDisabled } from '../config.ts';
+import { MissingValuesAlert } from '../own-values.tsx';
 import { useCurrentServer } from '../server-page.tsx';
 import { useReplay } from './replay.tsx';
 import { TryTool } from './try-tool.tsx';
@@ -36,6 +37,7 @@ export function TryTab() {
   const selectedTool = tool ?? firstTool;
   return (
     <Stack gap="md">
+      <MissingValuesAlert />
       {refusal !== undefined && (
         <Alert color="yellow" title="The call cannot be replayed">
           <Text size="sm">{refusal}</Text>

@@ -79,6 +79,8 @@ async function followToEnd(
 class RedirectChain {
   readonly #call: Call;
   readonly #requested: Set<string>;
+  /** Origin of the first request, which may depend on the person who calls. */
+  readonly #toolOrigin: string;
   #current: URL;
   /** True while every URL so far has the tool's origin. */
   isOnToolOrigin = true;
@@ -86,6 +88,7 @@ class RedirectChain {
   constructor(call: Call, start: URL) {
     this.#call = call;
     this.#current = start;
+    this.#toolOrigin = start.origin;
     this.#requested = new Set([start.href]);
   }
 
@@ -103,7 +106,7 @@ class RedirectChain {
       throw refuse('redirect', 'its URL contains a user name or password');
     if (!isSameOrigin && urlProblem(target) !== undefined)
       throw refuse('blocked', 'its URL is not allowed; allowed: https, web ports, and public hosts');
-    if (target.origin !== this.#call.tool.request.url.origin) this.isOnToolOrigin = false;
+    if (target.origin !== this.#toolOrigin) this.isOnToolOrigin = false;
     if (!this.isOnToolOrigin && redact(target.href, this.#call.sensitive) !== target.href)
       throw refuse('redirect', 'it would send a credential of this call to another origin');
     if (this.#requested.has(target.href))

@@ -1,4 +1,4 @@
-import { recordableFailure, ToolFailure } from '@toolhost/errors/errors';
+import { ToolFailure } from '@toolhost/errors/errors';
 import { percentEncode } from '@toolhost/tool-config/http/values';
 import { getPersonalNames } from '@toolhost/tool-config/personal-values';
 import { buildMaskedSignatureHeaders, buildRequest } from '@toolhost/tool-config/request/build-request';
@@ -59,11 +59,9 @@ export function previewCall(server: HostedServer, tool: HostedTool, args: Argume
 function getSecretRefusal(server: HostedServer, tool: HostedTool, names: ReadonlySet<string>): string | undefined {
   const credentialUse: CredentialUse = { server, tool, sensitive: [], serviceTokens: undefined, signing: undefined };
   const personalNames = getPersonalNames(server.config);
-  const getSecret = (name: string) => {
-    if (!personalNames.has(name)) return secretFor(server, name, tool.request.url.origin);
-    const message = `each person enters ${name} at login; log in with an MCP client to call this tool`;
-    throw recordableFailure('secret_missing', message);
-  };
+  // A preview belongs to no person, so it does not say whether the caller has entered the value.
+  const getSecret = (name: string) =>
+    personalNames.has(name) ? mask : secretFor(server, name, tool.request.url.origin);
   try {
     for (const name of names) getSecret(name);
     for (const credential of tool.clientCredentials) tokenRequestFor(credentialUse, credential);

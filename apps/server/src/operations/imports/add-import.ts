@@ -1,5 +1,4 @@
 import { AppError, invalidInputError } from '@toolhost/errors/errors';
-import type { PlannedImport } from '@toolhost/openapi-to-tools/import-document';
 import { maxDocumentCharacters, planShape } from '@toolhost/openapi-to-tools/plan-outline';
 import {
   formatImportedFrom,
@@ -10,10 +9,9 @@ import {
 } from '@toolhost/tool-config/imports';
 import type { ServerConfig } from '@toolhost/tool-config/server-config';
 import { z } from 'zod';
-import type { StoredServer } from '../../store/servers/servers.ts';
 import { prepareConfig, requireValidConfig } from '../check-config.ts';
 import { getServer } from '../find-server.ts';
-import { type Context, operation, type Prepared } from '../operation.ts';
+import { type Context, operation } from '../operation.ts';
 import { createStoredResult, formatStored, storeConfig, storeResultShape } from '../servers/store-server.ts';
 import { slugInput, versionInput } from '../shapes.ts';
 import {
@@ -21,10 +19,11 @@ import {
   formatPlan,
   importFields,
   newImport,
+  type PreparedImport,
   readPlan,
   toConfig,
   toPlanOutput,
-} from './import-api.ts';
+} from './plan-import-request.ts';
 import { serializeChoices, storeHeaders, storeImport } from './stored-imports.ts';
 
 const addImportInput = z.strictObject({
@@ -38,10 +37,7 @@ const addImportInput = z.strictObject({
   expected_version: versionInput,
 });
 
-type Input = z.output<typeof addImportInput>;
-
-/** Plan, the new import, and the configuration with it, if it is still to be checked. */
-type PreparedAddition = Prepared & { plan: PlannedImport; imported: ImportedDescription; config?: object | undefined };
+type Input = Omit<z.output<typeof addImportInput>, 'mode'>;
 
 export const addImport = operation({
   name: 'addImport',
@@ -50,7 +46,7 @@ export const addImport = operation({
     'Like importApi, for an existing server. First plan, then apply. Everything that is added gets the prefix, and the tools keep their own base URL and credential.',
   scope: 'manage:write',
   effect: 'write',
-  isTool: true,
+  isTool: false,
   input: addImportInput,
   longField: { field: 'document', characters: maxDocumentCharacters },
   output: z.object({
@@ -59,26 +55,10 @@ export const addImport = operation({
     ...planShape,
     changed_server: z.object(storeResultShape.shape).optional().describe('The changed server; only for apply.'),
   }),
-  async prepare(context, input): Promise<PreparedAddition> {
-    const { slug, mode, expected_version: _, ...request } = input;
-    const server = await getServer(context, slug);
-    checkPrefix(server.config, input.prefix);
-    const plan = await readPlan(context, request);
-    const imported = newImport(context, input.url, input.prefix);
-    if (mode === 'plan') return { version: server.version, plan, imported };
-    const config = addToConfig(server.config, (await toConfig(plan)) as AddedConfig, imported);
-    const prepared = await prepareConfig(context, config, { current: server });
-    return { ...prepared, plan, imported, config: prepared.check ? undefined : config };
-  },
-  async run(context, input) {
-    const { prepared } = context;
-    const output = { mode: input.mode, slug: input.slug, ...toPlanOutput(prepared.plan) };
-    if (input.mode === 'plan') return output;
-    const current = await getServer(context, input.slug);
-    if (current.version !== prepared.version)
-      throw new AppError('conflict', 'the server was changed while the description was read; import again');
-    await storeHeaders(context, current, { url: input.url, prefix: input.prefix }, input.headers);
-    return { ...output, changed_server: await store(context, current, input) };
+  prepare: (context, { mode, ...input }) => prepareAddition(context, input, mode === 'plan'),
+  async run(context, { mode, ...input }) {
+    const output = { mode, slug: input.slug, ...toPlanOutput(context.prepared.plan) };
+    return mode === 'plan' ? output : { ...output, changed_server: await applyAddition(context, input) };
   },
   isUnchanged: ({ changed_server: changed }) => changed === undefined,
   audit: ({ prefix }, { slug, title, changed_server: changed }) => ({
@@ -141,20 +121,37 @@ function refuseTaken(noun: string, name: string): never {
   throw invalidInputError([{ path: 'prefix', message }]);
 }
 
-async function store(context: Context<PreparedAddition>, current: StoredServer, input: Input) {
-  const { plan, imported, config: merged } = context.prepared;
+/** Reads a description and adds it to the configuration of a server, before the transaction. @throws AppError */
+export async function prepareAddition(
+  context: Context,
+  { slug, expected_version: _, ...request }: Input,
+  isPlan: boolean,
+): Promise<PreparedImport> {
+  const { prefix, url } = request;
+  const server = await getServer(context, slug);
+  checkPrefix(server.config, prefix);
+  const plan = await readPlan(context, request);
+  const imported = newImport(context, url, prefix);
+  if (isPlan) return { version: server.version, plan, imported };
+  const config = addToConfig(server.config, (await toConfig(plan)) as AddedConfig, imported);
+  const prepared = await prepareConfig(context, config, { current: server });
+  return { ...prepared, plan, imported, config: prepared.check ? undefined : config };
+}
+
+/** Stores the prepared configuration. @throws AppError conflict if the server was changed in the meantime */
+export async function applyAddition(
+  context: Context<PreparedImport>,
+  { slug, url, prefix, headers, server, answers, expected_version: expected }: Input,
+): Promise<z.input<typeof storeResultShape>> {
+  const { plan, imported, config: merged, version } = context.prepared;
+  const current = await getServer(context, slug);
+  if (current.version !== version)
+    throw new AppError('conflict', 'the server was changed while the description was read; import again');
+  await storeHeaders(context, current, { url, prefix }, headers);
   const config = await requireValidConfig(context, merged, current);
   const all = [...(current.config.imported ?? []), imported];
-  const choices = serializeChoices({ server: input.server, answers: input.answers, documentUrl: input.url });
-  const document = {
-    generated: plan.generated ?? '',
-    documentHash: plan.documentHash,
-    documentUrl: input.url,
-    choices,
-  };
+  const choices = serializeChoices({ server, answers, documentUrl: url });
+  const document = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: url, choices };
   const storeNewImport = () => storeImport(context, current, { imported, all }, document);
-  return createStoredResult(
-    context,
-    await storeConfig(context, current, config, input.expected_version, storeNewImport),
-  );
+  return createStoredResult(context, await storeConfig(context, current, config, expected, storeNewImport));
 }

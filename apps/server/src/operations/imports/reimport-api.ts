@@ -15,7 +15,7 @@ import { type Context, operation, type Prepared } from '../operation.ts';
 import { createStoredResult, storeConfig, storeResultShape } from '../servers/store-server.ts';
 import { slugInput, unchangedShape, versionInput } from '../shapes.ts';
 import { findDescription } from './check-description.ts';
-import { newImport } from './import-api.ts';
+import { newImport } from './plan-import-request.ts';
 import {
   answersInput,
   findHeaders,

@@ -11,6 +11,7 @@ import type { Database } from '../database.ts';
 import { transact } from '../engine/watched-dialect.ts';
 import { endGrantsOverByteLimit, pruneEndedGrants, pruneOAuth } from '../pruning/prune-logins.ts';
 import * as grants from './grants.ts';
+import * as issued from './issued-tokens.ts';
 import {
   findPassthroughAgreement,
   hasOtherAgreement,
@@ -36,7 +37,7 @@ const login: grants.Authorization = {
 
 const grant = buildGrant();
 
-const code: grants.Code = {
+const code: issued.Code = {
   hash: 'code',
   grant_id: 'grt_1',
   client_id: 'client',
@@ -46,7 +47,7 @@ const code: grants.Code = {
   expires_at: 100,
   used_at: null,
 };
-const token: grants.StoredToken = {
+const token: issued.StoredToken = {
   hash: 'token',
   grant_id: 'grt_1',
   kind: 'access',
@@ -114,13 +115,13 @@ for (const engine of bothEngines)
 
     it('[sec D9] accepts a code once, before it expires', async () => {
       await grants.insertGrant(db, grant);
-      await grants.insertCode(db, code);
-      assert.deepEqual({ ...(await grants.findCode(db, 'code')) }, code);
-      assert.equal(await grants.findCode(db, 'other'), undefined);
-      assert.equal(await grants.markCodeUsed(db, 'code', 100), false);
-      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => grants.markCodeUsed(db, 'code', 50)))), 1);
-      assert.equal((await grants.findCode(db, 'code'))?.used_at, 50);
-      await assert.rejects(grants.insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
+      await issued.insertCode(db, code);
+      assert.deepEqual({ ...(await issued.findCode(db, 'code')) }, code);
+      assert.equal(await issued.findCode(db, 'other'), undefined);
+      assert.equal(await issued.markCodeUsed(db, 'code', 100), false);
+      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => issued.markCodeUsed(db, 'code', 50)))), 1);
+      assert.equal((await issued.findCode(db, 'code'))?.used_at, 50);
+      await assert.rejects(issued.insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
     });
 
     it('[sec D18] rotates a refresh token once per generation', async () => {
@@ -160,14 +161,14 @@ for (const engine of bothEngines)
     it('ends a grant once, and deletes its tokens, codes, and sealed data', async () => {
       for (const id of ['grt_1', 'grt_2']) {
         await grants.insertGrant(db, { ...grant, id });
-        await grants.insertCode(db, { ...code, hash: `code of ${id}`, grant_id: id });
-        await grants.insertTokens(db, [
+        await issued.insertCode(db, { ...code, hash: `code of ${id}`, grant_id: id });
+        await issued.insertTokens(db, [
           { ...token, hash: `token of ${id}`, grant_id: id },
           { ...token, hash: `refresh of ${id}`, kind: 'refresh', grant_id: id },
         ]);
       }
       assert.deepEqual(
-        { ...(await grants.findToken(db, 'refresh of grt_1')) },
+        { ...(await issued.findToken(db, 'refresh of grt_1')) },
         { ...token, hash: 'refresh of grt_1', kind: 'refresh' },
       );
       assert.equal(await grants.revokeGrant(db, 'grt_1', 70), true);
@@ -176,11 +177,11 @@ for (const engine of bothEngines)
       const { sealed_tokens, revoked_at } = (await grants.findGrant(db, 'grt_1')) ?? grant;
       assert.deepEqual([sealed_tokens, revoked_at], ['', 70]);
       for (const kind of ['token', 'refresh']) {
-        assert.equal(await grants.findToken(db, `${kind} of grt_1`), undefined);
-        assert.ok(await grants.findToken(db, `${kind} of grt_2`));
+        assert.equal(await issued.findToken(db, `${kind} of grt_1`), undefined);
+        assert.ok(await issued.findToken(db, `${kind} of grt_2`));
       }
-      assert.equal(await grants.findCode(db, 'code of grt_1'), undefined);
-      assert.ok(await grants.findCode(db, 'code of grt_2'));
+      assert.equal(await issued.findCode(db, 'code of grt_1'), undefined);
+      assert.ok(await issued.findCode(db, 'code of grt_2'));
     });
 
     it('ends every grant of a server and no other', async () => {
@@ -276,14 +277,14 @@ for (const engine of bothEngines)
       for (const name of ['old', 'new']) {
         const expires_at = name === 'old' ? 10 : 100;
         await grants.insertAuthorization(db, { ...login, id: name, consent_id: name, expires_at });
-        await grants.insertCode(db, { ...code, hash: name, expires_at });
-        await grants.insertTokens(db, [{ ...token, hash: name, expires_at }]);
+        await issued.insertCode(db, { ...code, hash: name, expires_at });
+        await issued.insertTokens(db, [{ ...token, hash: name, expires_at }]);
       }
       await pruneOAuth(db, 45, { now: 50, onEnded: () => undefined });
       assert.equal(await grants.consumeAuthorization(db, { ...consumeInput, id: 'old', now: 5 }), undefined);
-      assert.ok(await grants.findCode(db, 'old'));
+      assert.ok(await issued.findCode(db, 'old'));
       await pruneOAuth(db, 45, { now: 56, onEnded: () => undefined });
-      for (const find of [grants.findCode, grants.findToken]) {
+      for (const find of [issued.findCode, issued.findToken]) {
         assert.equal(await find(db, 'old'), undefined);
         assert.ok(await find(db, 'new'));
       }
@@ -336,7 +337,7 @@ for (const engine of engines)
     it("[find A5] reports logins ended by the limit to the operator and in the workspace's audit log", async () => {
       for (let n = 0; n < 6; n++) await grants.insertGrant(db, { ...grant, id: `grt_${n}`, created_at: n });
       const token = { grant_id: 'grt_0', kind: 'access', generation: 1, wrapped_key: 'x', expires_at: now } as const;
-      await grants.insertTokens(
+      await issued.insertTokens(
         db,
         Array.from({ length: 1200 }, (_, n) => ({ ...token, hash: `t${n}` })),
       );

@@ -143,7 +143,7 @@ export type ListedValues = {
 };
 
 /** Maximum number of servers in the list of a person's own values. */
-const maxListedServers = 200;
+export const maxListedServers = 200;
 
 /** Returns the servers of a workspace that hold values of a person, most recently changed first. */
 export async function findValuesOfPerson(db: Db, workspaceId: string, userId: string): Promise<ListedValues[]> {

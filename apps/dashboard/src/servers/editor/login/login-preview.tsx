@@ -10,10 +10,10 @@ import {
   getTools,
   getValueAt,
   isDisabled,
-  isObject,
   isReadOnly,
   toSlug,
 } from '../../config.ts';
+import { formatHosts, getFieldHosts } from '../../field-hosts.ts';
 import { useEditorState } from '../model/editor-context.ts';
 
 /**
@@ -60,6 +60,7 @@ export function LoginPreview() {
 
 function getShownParts({ config }: { config: Config }) {
   const fields = getLoginFields(config);
+  const hosts = getFieldHosts(config);
   const rules = ['allow', 'views'].some((part) => getValueAt(config.login, [part]) !== undefined);
   return {
     name: toVisible(asText(config.name)) || 'Server',
@@ -68,7 +69,7 @@ function getShownParts({ config }: { config: Config }) {
     isIdentified: config.oauth === undefined || rules,
     tools: describeTools(config),
     fields,
-    hosts: fields.map((field) => findHosts(config, asText(field.name))),
+    hosts: fields.map(({ name }) => hosts.get(asText(name)) ?? []),
   };
 }
 
@@ -88,29 +89,6 @@ function describeTools(config: Config): { value: string; note: string } {
     value: String(tools.length),
     note: readText + (changing ? `It can change data with: ${changing}.` : 'It changes nothing.'),
   };
-}
-
-/** Returns the hosts of the tools that send a value, with the variables of the server. */
-function findHosts(config: Config, name: string): string[] {
-  const { authentication, credentials, headers, base_url } = config;
-  const isUsedIn = (value: unknown) => JSON.stringify(value ?? '').includes(`{{${name}}}`);
-  const isShared = isUsedIn([authentication, credentials, headers, base_url]);
-  const getVariable = (text: string, variable: string) =>
-    isObject(config.variables) ? asText(getValueAt(config.variables, [variable, 'value'])) || text : text;
-  const hosts = getTools(config)
-    .filter((tool) => isShared || isUsedIn([tool.url, tool.headers]))
-    .map(({ url }) => asText(url))
-    .map((url) => (url.startsWith('/') ? asText(base_url) : url).replaceAll(/\{\{\s*(\w+)\s*\}\}/g, getVariable))
-    .flatMap((url) => /^https?:\/\/([^/?#]+)/.exec(url)?.[1] ?? []);
-  return [...new Set(hosts)];
-}
-
-const maxListedHosts = 5;
-
-function formatHosts(hosts: readonly string[]): string {
-  const names = [...new Set(hosts)];
-  const hiddenCount = names.length - maxListedHosts;
-  return names.slice(0, maxListedHosts).join(', ') + (hiddenCount > 0 ? ` and ${hiddenCount} more hosts` : '');
 }
 
 type PageProps = { title: string; text: string; buttons: readonly [string, string]; children: ReactNode };

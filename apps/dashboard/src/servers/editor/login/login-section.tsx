@@ -1,12 +1,12 @@
-import { Checkbox, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Box, Checkbox, Group, Stack, Text } from '@mantine/core';
 import type { JsonObject } from '../../../api-types.ts';
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { asList, asText, getViews, isObject, withValue } from '../../config.ts';
 import { AddButton, IconButton } from '../edit-buttons.tsx';
-import { Errors, formatErrors, Warnings } from '../field-messages.tsx';
-import { declareField, Fields, Input } from '../fields.tsx';
+import { Errors, Warnings } from '../field-messages.tsx';
+import { declareField, Field, Fields, Input } from '../fields.tsx';
 import { useEditor, useField, useValue } from '../model/editor-context.ts';
 import { isStoredCredential } from '../server/authentication-fields.tsx';
 import { LoginFields } from './login-fields.tsx';
@@ -149,35 +149,18 @@ function ViewRules() {
 type ViewRuleProps = { index: number; views: readonly string[]; remove: () => void };
 
 function ViewRule({ index, views, remove }: ViewRuleProps) {
-  const group = useField(['login', 'views', index, 'group']);
-  const view = useField(['login', 'views', index, 'view']);
-  const chosen = asText(view.value);
+  const path = ['login', 'views', index];
+  const chosen = asText(useValue([...path, 'view']));
+  const choices = [...new Set([...views, chosen])].filter(Boolean).map((value) => ({ value, label: toVisible(value) }));
+  const [groupName, viewName] = [`Group of rule ${index + 1}`, `View of rule ${index + 1}`];
   return (
     <Group gap={6} align="flex-start" wrap="nowrap">
-      <TextInput
-        id={group.id}
-        aria-label={`Group of rule ${index + 1}`}
-        placeholder="Everyone"
-        value={asText(group.value)}
-        onChange={({ currentTarget: { value } }) => group.set(value === '' ? undefined : value)}
-        onBlur={group.touch}
-        error={formatErrors(group.errors)}
-        readOnly={group.isReadOnly}
-        flex="1 1 8rem"
-        className="th-mono"
-      />
-      <Select
-        id={view.id}
-        aria-label={`View of rule ${index + 1}`}
-        data={[...new Set([...views, chosen])].filter(Boolean).map((value) => ({ value, label: toVisible(value) }))}
-        value={chosen || null}
-        onChange={(next) => next && view.set(next)}
-        onBlur={view.touch}
-        error={formatErrors(view.errors)}
-        readOnly={view.isReadOnly}
-        allowDeselect={false}
-        flex="1 1 8rem"
-      />
+      <Box flex={1}>
+        <Field kind="text" path={[...path, 'group']} label="" aria-label={groupName} placeholder="Everyone" isMono />
+      </Box>
+      <Box flex={1}>
+        <Field kind="choice" path={[...path, 'view']} label="" aria-label={viewName} choices={choices} isRequired />
+      </Box>
       <IconButton label={`Remove rule ${index + 1}`} size={36} onClick={remove} />
     </Group>
   );

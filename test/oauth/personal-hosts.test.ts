@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { visibleText } from '../support/browser/browser.ts';
+import { startPeopleWorld, toInputs } from '../support/oauth/people-world.ts';
+import type { Json, Reply } from '../support/toolhost/toolhost.ts';
+import { createNameServers } from '../support/upstreams/name-servers.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
+
+describe('a host that contains the value of a person', () => {
+  const fixtures = useFixtures();
+  const upstream = fixtures.start(startRecordingUpstream);
+  const names = createNameServers(4);
+  const world = fixtures.start(() =>
+    startPeopleWorld({
+      // `x` stands for any label when the configuration is saved.
+      env: { EGRESS_ALLOW: ['x', 'acme', 'globex'].map((label) => `${label}.api.example:${upstream.port}`).join(',') },
+      runtimeOptions: { resolve: names.resolve },
+    }),
+  );
+
+  const createServer = async (slug: string) => {
+    const config: Json = {
+      name: slug,
+      slug,
+      login: {
+        allow: { domains: ['people.example'] },
+        fields: [
+          { name: 'site', label: 'Site', secret: false, pattern: '.*' },
+          { name: 'API_TOKEN', label: 'Token' },
+        ],
+      },
+      authentication: { type: 'Bearer', token: '{{API_TOKEN}}' },
+      base_url: `http://{{site}}.api.example:${upstream.port}/v1`,
+      tools: [
+        {
+          name: 'read',
+          description: 'Reads the items of a site.',
+          method: 'GET',
+          url: '/{{site}}/items?k={{API_TOKEN}}',
+        },
+      ],
+    };
+    const reply = await world.createServer(config);
+    assert.equal(reply.status, 201, reply.text);
+  };
+  const call = (slug: string, token: string): Promise<Reply> =>
+    world.post(slug, token, 'tools/call', { name: 'read', arguments: {} });
+
+  it("receives each person's own values, and records name only the configured host", async () => {
+    await createServer('by-site');
+    for (const [name, site] of [
+      ['anna', 'acme'],
+      ['ben', 'Globex'],
+    ] as const) {
+      const fields = { site, API_TOKEN: `key-of-${name}/?&` };
+      const { access_token } = await world.logIn('by-site', name, { fields });
+      const reply = await call('by-site', access_token);
+      assert.equal((reply.body.result as { isError?: boolean }).isError ?? false, false, reply.text);
+      const { url, headers } = upstream.take()[0] ?? assert.fail('the upstream was not called');
+      assert.equal(headers.host, `${site.toLowerCase()}.api.example:${upstream.port}`);
+      assert.equal(headers.authorization, `Bearer ${fields.API_TOKEN}`);
+      assert.equal(url, `/v1/${site}/items?k=key-of-${name}%2F%3F%26`);
+    }
+    const { body } = await world.request(world.owner, 'GET', '/calls?slug=by-site');
+    assert.ok(Array.isArray(body.calls), JSON.stringify(body));
+    const hosts = (body.calls as Json[]).map(({ upstream_host }) => upstream_host);
+    assert.deepEqual([...new Set(hosts)], [`{{site}}.api.example:${upstream.port}`]);
+  });
+
+  it('never receives a value that is not one label, whatever the pattern of the field allows', async () => {
+    await createServer('no-label');
+    const login = await world.startLogin('no-label', 'anna');
+    let page = await login.browser.press(login.page, 'Allow');
+    for (const site of ['evil.example/', 'a.b', 'xn--acme', 'acme:1', 'a@b', '-a']) {
+      page = await login.browser.press(page, 'Save and continue', { fields: toInputs({ site, API_TOKEN: 'k' }) });
+      assert.match(visibleText(page), /The value is part of a host name: 1 to 63 letters/, site);
+    }
+    page = await login.browser.press(page, 'Save and continue', { fields: toInputs({ site: 'acme', API_TOKEN: 'k' }) });
+    assert.equal((await world.redeem('no-label', { ...login, page })).status, 200);
+  });
+});
