@@ -38,6 +38,7 @@ const fullSuiteOnly: readonly string[] = [
   'test/oauth/endless-provider-response.test.ts',
   'test/oauth/failing-tables.test.ts',
   'test/oauth/forged-sealed-values.test.ts',
+  'test/oauth/login-forms.test.ts',
   'test/oauth/login-storage-limit.test.ts',
   'test/oauth/invalid-callback-codes.test.ts',
   'test/oauth/database-outage.test.ts',

@@ -329,7 +329,10 @@ function openConsentForm(
     throw createDeniedError('the form was sent from another site');
   const sealed = form.get('request') ?? '';
   const text = deps.keyring.openFromClient(sealed, getConsentContext(server, form.get('view') ?? undefined));
-  if (text === undefined) throw createDeniedError('the form was not issued by this server');
+  if (text === undefined)
+    throw createDeniedError(
+      'the form is not of this server, or the server was changed since; start again in the client',
+    );
   const request = JSON.parse(text) as ConsentRequest;
   const browser = createCookieStore(deps.baseUrl).read(cookie, getConsentCookieName(request.consentId));
   if (browser === undefined || hashSecret(browser) !== request.browser)
