@@ -230,6 +230,20 @@ describe('login of people at a hosted server', () => {
       assert.equal((await browser.press(form, 'Save and continue', { fields })).status, 403);
     });
 
+    it('refuses a form whose values would go to other hosts than it showed', async () => {
+      await create('switched', ownKey);
+      const login = await world.startLogin('switched', 'anna');
+      const form = await login.browser.press(login.page, 'Allow');
+      const moved = createConfig('switched', ownKey) as { tools: Json[] };
+      const tools = moved.tools.map((tool) => ({ ...tool, url: `http://localhost:${upstream.port}/items` }));
+      assert.equal((await world.request(world.owner, 'PUT', '/servers/switched', { ...moved, tools })).status, 200);
+      const fields = toInputs({ API_TOKEN: 'key-for-first-host' });
+      const refused = await login.browser.press(form, 'Save and continue', { fields });
+      assert.equal(refused.status, 403);
+      assert.match(visibleText(refused), /the server was changed/);
+      assert.equal((await login.browser.press(login.page, 'Allow')).status, 403);
+    });
+
     it('reads values only from a posted form', async () => {
       const response = await world.send(`${productionUrl}/mcp/own/consent?field.API_TOKEN=x`);
       assert.ok([404, 405].includes(response.status), `${response.status}`);
@@ -343,6 +357,24 @@ describe('login of people at a hosted server', () => {
       assert.equal(lastAuthorization(), 'Bearer key-from-dashboard');
       assert.equal((await world.request(world.owner, 'DELETE', '/servers/mine/own-values')).status, 200);
       assert.match((await tryOut()).text, /log in to/);
+    });
+
+    it('are not sent to other hosts because the person stored another value since', async () => {
+      const fields = [...ownKey.login.fields, { name: 'team', label: 'Team', secret: false, optional: true }];
+      const config = createConfig('agreed', { ...ownKey, login: { fields } }) as Json & { tools: Json[] };
+      for (const tool of config.tools) tool.headers = { 'x-team': '{{team}}' };
+      assert.equal((await world.createServer(config)).status, 201);
+      const put = (values: Json) => world.request(world.owner, 'PUT', '/servers/agreed/own-values', { values });
+      assert.equal((await put({ API_TOKEN: 'key-for-first-host' })).status, 200);
+      const tools = config.tools.map((tool) => ({ ...tool, url: `http://localhost:${upstream.port}/items` }));
+      assert.equal((await world.request(world.owner, 'PUT', '/servers/agreed', { ...config, tools })).status, 200);
+      assert.deepEqual((await put({ team: 'desk' })).body.provided, ['team']);
+      const count = upstream.requests.length;
+      const tryOut = await world.request(world.owner, 'POST', '/servers/agreed/tools/read_item/call', {
+        arguments: {},
+      });
+      assert.match(tryOut.text, /log in to/);
+      assert.equal(upstream.requests.length, count);
     });
 
     it('are deleted with the last login of the person at the server', async () => {
