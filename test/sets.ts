@@ -12,6 +12,7 @@ const fullSuiteOnly: readonly string[] = [
   'test/cli/completion-shells.test.ts',
   'test/cli/doctor-problems.test.ts',
   'test/cli/doctor-login.test.ts',
+  'test/cli/doctor-people-login.test.ts',
   'test/cli/login-details.test.ts',
   'test/cli/login-renewal.test.ts',
   'test/cli/follow-records.test.ts',
