@@ -48,11 +48,11 @@ export type ConsentRequest = {
 
 /**
  * Returns the context in which a form is sealed. A form of another server, another view, or an earlier agreement of
- * this server cannot be opened, nor one that showed other hosts for the values of the person.
+ * this server cannot be opened. A form that named other hosts for the person's values cannot be opened either.
  */
-function getConsentContext(server: LoginServer, view: string | undefined): string {
-  const valuesAgreement = server.login ? `|${server.login.valuesAgreement}` : '';
-  return `consent|${server.id}|${formatAgreement(server.agreement, view)}${valuesAgreement}`;
+function getConsentContext({ id, agreement, login }: LoginServer, view: string | undefined): string {
+  const valuesAgreement = login && login.fields.length > 0 ? `|${login.valuesAgreement}` : '';
+  return `consent|${id}|${formatAgreement(agreement, view)}${valuesAgreement}`;
 }
 
 function sealRequest(server: LoginServer, request: ConsentRequest, { keyring }: OAuthDeps): string {
