@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getNextUrl, getRedirectTarget, visibleText } from '../support/browser/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { type PeopleWorld, startPeopleWorld, toInputs } from '../support/oauth/people-world.ts';
 import { productionUrl } from '../support/oauth/production-world.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
@@ -178,6 +179,31 @@ describe('login of people at a hosted server', () => {
       assert.equal(lastAuthorization(), 'Bearer right-key');
     });
 
+    it('keeps a value out of errors, call records, captures, and previews', async () => {
+      await create('echoed', ownKey);
+      const value = 'key-that-the-api-repeats';
+      const { access_token: token } = await world.logIn('echoed', 'owner', { fields: { API_TOKEN: value } });
+      assert.equal((await world.request(world.owner, 'POST', '/servers/echoed/capture', { hours: 1 })).status, 200);
+      upstream.on('*', ({ headers }) => ({ status: 500, headers: { 'x-echo': value }, body: headers }));
+      const texts = [(await callTool('echoed', token)).text];
+      upstream.on('*', () => ({ body: {} }));
+      const get = async (path: string) => (await world.request(world.owner, 'GET', path)).text;
+      const [calls, call] = await eventually(async () => {
+        const text = await get('/calls?slug=echoed');
+        const [newest] = (JSON.parse(text) as { calls: { id: string }[] }).calls;
+        assert.ok(newest, text);
+        return [text, newest];
+      });
+      const preview = await world.request(world.owner, 'POST', '/servers/echoed/tools/read_item/preview', {
+        arguments: {},
+      });
+      assert.equal(preview.status, 200, preview.text);
+      const details = await get(`/calls/${call.id}`);
+      assert.match(details, /"capture":/);
+      texts.push(calls, details, preview.text, await get('/audit?limit=50'), await get('/grants?slug=echoed'));
+      for (const text of texts) assert.ok(!text.includes(value), text);
+    });
+
     it('lets a member use their own values with an API key, and tells everyone else to log in', async () => {
       const key = await world.request(world.owner, 'POST', '/keys', { name: 'own', scopes: ['call'] });
       const before = await callTool('own', String(key.body.key));
@@ -228,20 +254,6 @@ describe('login of people at a hosted server', () => {
         );
       assert.equal((await browser.press(form, 'Save and continue', { fields })).status, 200);
       assert.equal((await browser.press(form, 'Save and continue', { fields })).status, 403);
-    });
-
-    it('refuses a form whose values would go to other hosts than it showed', async () => {
-      await create('switched', ownKey);
-      const login = await world.startLogin('switched', 'anna');
-      const form = await login.browser.press(login.page, 'Allow');
-      const moved = createConfig('switched', ownKey) as { tools: Json[] };
-      const tools = moved.tools.map((tool) => ({ ...tool, url: `http://localhost:${upstream.port}/items` }));
-      assert.equal((await world.request(world.owner, 'PUT', '/servers/switched', { ...moved, tools })).status, 200);
-      const fields = toInputs({ API_TOKEN: 'key-for-first-host' });
-      const refused = await login.browser.press(form, 'Save and continue', { fields });
-      assert.equal(refused.status, 403);
-      assert.match(visibleText(refused), /the server was changed/);
-      assert.equal((await login.browser.press(login.page, 'Allow')).status, 403);
     });
 
     it('reads values only from a posted form', async () => {
