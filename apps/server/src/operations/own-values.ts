@@ -80,8 +80,13 @@ const setOwnValues = operation({
       );
     const key = { serverId: server.id, userId };
     const stored = await findPersonValues(db, keyring, key);
+    const hosts = getFieldHosts(server.config);
+    const agreement = getValuesAgreement(login.fields, hosts);
     const merged = mergeValues(login.fields, stored?.values ?? {}, values);
-    const agreement = getValuesAgreement(login.fields, getFieldHosts(server.config));
+    const kept = Object.keys(merged).filter((name) => !Object.hasOwn(values, name));
+    const hasMoved = stored !== undefined && stored.agreement !== agreement;
+    const unusable = kept.filter((name) => hasMoved || stored?.refused.includes(name));
+    if (unusable.length > 0) throw createUnusableError(unusable, hosts, hasMoved);
     const isStored = await savePersonValues(db, keyring, {
       ...key,
       workspaceId: actor.workspaceId,
@@ -95,6 +100,18 @@ const setOwnValues = operation({
   },
   audit: ({ slug, values }) => ({ target: slug, detail: { names: Object.keys(values) } }),
 });
+
+/** Creates the error for stored values that may not stay as they are. */
+function createUnusableError(
+  names: readonly string[],
+  hosts: ReadonlyMap<string, string[]>,
+  hasMoved: boolean,
+): AppError {
+  const reason = hasMoved
+    ? `values of this server are now sent to ${[...new Set(names.flatMap((name) => hosts.get(name) ?? []))].join(', ')}`
+    : 'the API refused the stored value';
+  return new AppError('conflict', `${reason}; enter ${names.join(', ')} again`);
+}
 
 /** Checks new values and adds them to the stored ones of the same fields. @throws AppError invalid */
 function mergeValues(
