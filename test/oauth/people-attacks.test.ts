@@ -130,7 +130,7 @@ describe('login of a person while the server or the person changes', () => {
     await create('moved-consent', ownKey);
     await world.logIn('moved-consent', 'anna', { fields: { API_TOKEN: 'key' } });
     const login = await world.startLogin('moved-consent', 'anna');
-    assert.match(visibleText(login.page), /Stored Sent to 127\.0\.0\.1/);
+    assert.match(visibleText(login.page), /Stored\. Sent to 127\.0\.0\.1/);
     await moveToOtherHost('moved-consent', ownKey);
     assert.equal((await login.browser.press(login.page, 'Allow')).status, 403);
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { getRedirectTarget, visibleText } from '../support/browser/browser.ts';
+import { getRedirectTarget, type Page, visibleText } from '../support/browser/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { clientWithId } from '../support/oauth/oauth-client.ts';
 import { startPeopleWorld, toInputs } from '../support/oauth/people-world.ts';
@@ -87,7 +87,7 @@ describe('values that people bring, under attack', () => {
     ]) {
       const page = await login.browser.press(form, 'Save and continue', { fields: toInputs({ API_TOKEN: value }) });
       assert.equal(getRedirectTarget(page), undefined, JSON.stringify(value));
-      assert.match(visibleText(page), /Check “Personal token”/);
+      assert.match(visibleText(page), /Personal token: The value contains/);
       assert.ok(!page.html.includes(key));
     }
   });
@@ -147,6 +147,89 @@ describe('values that people bring, under attack', () => {
     assert.equal(await start(['https://claude.example/callback/'], 'https://claude.example/callback/'), false);
     const loginCheck = `${productionUrl}/login-check`;
     assert.equal(await start([loginCheck], loginCheck), true);
+  });
+
+  it('keeps two logins of one browser apart, and refuses the form of one at the other server or for a view', async () => {
+    const views = { small: { tools: ['read_item'] } };
+    for (const slug of ['first-tab', 'second-tab']) await create(slug, { ...ownKey, views });
+    const browser = world.createBrowser();
+    const first = await world.startLogin('first-tab', 'anna', { browser });
+    const second = await world.startLogin('first-tab', 'anna', { browser });
+    const forms = [];
+    for (const { page } of [first, second]) forms.push(await browser.press(page, 'Allow'));
+    const [form, otherForm] = forms as [Page, Page];
+    const moved = { ...form, html: form.html.replaceAll('/mcp/first-tab/', '/mcp/second-tab/') };
+    const fields = toInputs({ API_TOKEN: 'key' });
+    assert.equal((await browser.press(moved, 'Save and continue', { fields })).status, 403);
+    const limited = { ...form, html: form.html.replace('</form>', '<input name="view" value="small"></form>') };
+    assert.equal((await browser.press(limited, 'Save and continue', { fields })).status, 403);
+    for (const [login, page, value] of [
+      [first, form, 'key-of-first-tab'],
+      [second, otherForm, 'key-of-second-tab'],
+    ] as const) {
+      const saved = await browser.press(page, 'Save and continue', { fields: toInputs({ API_TOKEN: value }) });
+      const reply = await world.redeem('first-tab', { ...login, page: saved });
+      assert.equal((await callTool('first-tab', String(reply.body.access_token))).status, 200);
+      assert.equal(lastAuthorization(), `Bearer ${value}`);
+    }
+  });
+
+  it('refuses a form from an opaque origin', async () => {
+    const login = await world.startLogin('literal', 'otto');
+    for (const headers of [{ origin: 'null' }, { origin: 'https://evil.example' }]) {
+      const page = await login.browser.press(login.page, 'Allow', { headers });
+      assert.equal(page.status, 403, JSON.stringify(headers));
+    }
+  });
+
+  it('deletes the values of a member who is removed, also for after another invitation', async () => {
+    await create('returning', { ...ownKey, login: { fields: ownKey.login.fields } });
+    const invite = () => asOwner('POST', '/invitations', { email: 'rea@people.example', role: 'viewer' });
+    assert.ok((await invite()).status < 300);
+    const { access_token: token } = await world.logIn('returning', 'rea', { fields: { API_TOKEN: 'key-of-rea' } });
+    const { members } = (await asOwner('GET', '/members')).body as { members: { id: string; email: string }[] };
+    const member = members.find(({ email }) => email === 'rea@people.example');
+    assert.equal((await asOwner('DELETE', `/members/${member?.id}`)).status, 200);
+    assert.ok((await invite()).status < 300);
+    const { page } = await world.startLogin('returning', 'rea');
+    assert.doesNotMatch(visibleText(page), /Stored/);
+    assert.equal((await callTool('returning', token)).status, 401);
+  });
+
+  it('keeps no stored value for hosts that the person has not seen, and no refused one, when another is changed', async () => {
+    const slug = 'partial';
+    const login = {
+      fields: [
+        { name: 'API_TOKEN', label: 'Personal token' },
+        { name: 'space', label: 'Space', secret: false },
+      ],
+    };
+    const toConfig = (url: string) => ({
+      name: slug,
+      slug,
+      authentication: { type: 'Bearer', token: '{{API_TOKEN}}' },
+      login,
+      tools: [createTool('read_item', { url: `${url}/{{space}}` })],
+    });
+    assert.equal((await world.createServer(toConfig(upstream.url))).status, 201);
+    const put = (values: Json) => asOwner('PUT', `/servers/${slug}/own-values`, { values });
+    const tryOut = () => asOwner('POST', `/servers/${slug}/tools/read_item/call`, { arguments: {} });
+    assert.equal((await put({ API_TOKEN: 'key', space: 'main' })).status, 200);
+    upstream.on('*', () => ({ status: 401, body: {} }));
+    assert.equal((await tryOut()).status, 200);
+    upstream.on('*', () => ({ body: {} }));
+    const refused = await put({ space: 'other' });
+    assert.equal(refused.status, 409, refused.text);
+    assert.match(refused.text, /API_TOKEN/);
+    assert.equal((await put({ API_TOKEN: 'new-key' })).status, 200);
+    const moved = toConfig(`http://x.sites.example:${upstream.port}`);
+    assert.equal((await asOwner('PUT', `/servers/${slug}`, moved)).status, 200);
+    const outdated = await put({ space: 'other' });
+    assert.equal(outdated.status, 409, outdated.text);
+    assert.match(outdated.text, /x\.sites\.example/);
+    assert.match((await tryOut()).text, /log in to/);
+    assert.equal((await put({ API_TOKEN: 'new-key', space: 'other' })).status, 200);
+    assert.equal((await tryOut()).body.is_error, false);
   });
 
   it('keeps values out of errors, call records, captures, the audit log, and traces', async () => {

@@ -84,13 +84,16 @@ const setOwnValues = operation({
       );
     const key = { serverId: server.id, userId };
     const stored = await findPersonValues(db, keyring, key);
-    const agreement = getValuesAgreement(login.fields, getFieldHosts(server.config));
-    // Values that the person entered for other hosts are not carried over to those of today.
-    const retained = stored?.agreement === agreement ? stored.values : {};
-    const merged = mergeValues(login.fields, retained, values);
+    const hosts = getFieldHosts(server.config);
+    const agreement = getValuesAgreement(login.fields, hosts);
+    const merged = mergeValues(login.fields, stored?.values ?? {}, values);
+    const kept = Object.keys(merged).filter((name) => !Object.hasOwn(values, name));
+    const hasMoved = stored !== undefined && stored.agreement !== agreement;
+    const unusable = kept.filter((name) => hasMoved || stored?.refused.includes(name));
+    if (unusable.length > 0) throw createUnusableError(unusable, hosts, hasMoved);
     const result = { server: slug, provided: Object.keys(merged) };
-    const isSame = stored?.agreement === agreement && stored.refused.length === 0;
-    if (isSame && isDeepStrictEqual(stored.values, merged)) return { ...result, unchanged: true as const };
+    if (!hasMoved && stored?.refused.length === 0 && isDeepStrictEqual(stored.values, merged))
+      return { ...result, unchanged: true as const };
     const isStored = await savePersonValues(db, keyring, {
       ...key,
       workspaceId: actor.workspaceId,
@@ -105,6 +108,18 @@ const setOwnValues = operation({
   isUnchanged,
   audit: ({ slug, values }) => ({ target: slug, detail: { names: Object.keys(values) } }),
 });
+
+/** Creates the error for stored values that may not stay as they are. */
+function createUnusableError(
+  names: readonly string[],
+  hosts: ReadonlyMap<string, string[]>,
+  hasMoved: boolean,
+): AppError {
+  const reason = hasMoved
+    ? `values of this server are now sent to ${[...new Set(names.flatMap((name) => hosts.get(name) ?? []))].join(', ')}`
+    : 'the API refused the stored value';
+  return new AppError('conflict', `${reason}; enter ${names.join(', ')} again`);
+}
 
 /** Checks new values and adds them to the stored ones of the same fields. @throws AppError invalid */
 function mergeValues(
