@@ -64,6 +64,8 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
       const userId = await transact(db, (transaction) => savePerson(person, { db: transaction, random, now }));
       return toStoredIdentity(userId, person, server);
     },
+    isCheckDue: ({ expiresAt, refreshToken }) =>
+      refreshToken !== undefined && expiresAt - now() < config.identityCheckMs / 2,
     async check(previous, server) {
       const person = await identity.check(previous.refreshToken ?? '', previous);
       const { userId } = previous;

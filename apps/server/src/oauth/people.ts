@@ -41,6 +41,8 @@ export type People = {
    * @throws AppError unauthenticated if it no longer knows the person, unavailable
    */
   check(identity: StoredIdentity, server: PeopleServer): Promise<StoredIdentity>;
+  /** Returns true if a token issued now should come with a new check, because little of the last one is left. */
+  isCheckDue(identity: StoredIdentity): boolean;
 };
 
 /** A field of a login, and the hosts that receive its value. */
