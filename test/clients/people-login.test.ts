@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { visibleText } from '../support/browser/browser.ts';
 import { type PeopleClient, type PeopleClientKind, peopleClients } from '../support/clients/people-clients.ts';
-import { startLocalPeopleWorld } from '../support/oauth/local-people-world.ts';
+import { eventually } from '../support/eventually.ts';
+import { type LocalPeopleWorld, startLocalPeopleWorld } from '../support/oauth/local-people-world.ts';
 import { useFixtures } from '../support/use-fixtures.ts';
 
 type Login = { id: string; person?: string; status: string };
@@ -13,12 +15,14 @@ describe('clients that people log in with', () => {
   const fixtures = useFixtures();
   const folder = fixtures.folder('toolhost-people-clients-');
   const world = fixtures.start(startLocalPeopleWorld);
+  const checkedWorld = fixtures.start(() => startLocalPeopleWorld({ env: { IDENTITY_CHECK_SECONDS: '5' } }));
   fixtures.start(async () => {
     world.provider.setClaims('otto', { email: 'otto@other.example', email_verified: true });
-    await world.createServer('stored', {
-      authentication: { type: 'Bearer', token: 'stored-upstream-key' },
-      login: { allow: { domains: ['people.example'] } },
-    });
+    for (const { createServer } of [world, checkedWorld])
+      await createServer('stored', {
+        authentication: { type: 'Bearer', token: 'stored-upstream-key' },
+        login: { allow: { domains: ['people.example'] } },
+      });
     await world.createServer('own', {
       authentication: { type: 'Bearer', token: '{{API_TOKEN}}' },
       login: { allow: { domains: ['people.example'] }, fields: [{ name: 'API_TOKEN', label: 'Personal token' }] },
@@ -27,16 +31,16 @@ describe('clients that people log in with', () => {
   });
 
   /** Logs a person in with a client, which knows only the URL of the server. */
-  async function connect(kind: PeopleClientKind, slug: string, name: string) {
-    const person = world.createPerson(name, { API_TOKEN: `key-of-${name}` });
+  async function connect(kind: PeopleClientKind, slug: string, name: string, at: LocalPeopleWorld = world) {
+    const person = at.createPerson(name, { API_TOKEN: `key-of-${name}` });
     let isWilling = true;
     const completeLogin: typeof person.completeLogin = (url) =>
       isWilling ? person.completeLogin(url) : person.cancelLogin(url);
-    const url = new URL(`/mcp/${slug}`, world.toolhost.url);
+    const url = new URL(`/mcp/${slug}`, at.toolhost.url);
     // The names of this machine lead to the same service.
     if (kind.usesLocalhost) url.hostname = 'localhost';
     const home = mkdtempSync(join(folder, 'home-'));
-    const clientDocument = world.documents.publish('/agent');
+    const clientDocument = at.documents.publish('/agent');
     const access = { slug, url: url.href, home, clientDocument, completeLogin };
     return {
       person,
@@ -58,7 +62,7 @@ describe('clients that people log in with', () => {
     }
   }
 
-  for (const kind of peopleClients) {
+  for (const [index, kind] of peopleClients.entries()) {
     describe(kind.name, () => {
       it(`logs a person of an allowed domain in with ${kind.name}, and names them on the login and the call`, async () => {
         const login = await connect(kind, 'stored', 'anna');
@@ -100,6 +104,34 @@ describe('clients that people log in with', () => {
           assert.doesNotMatch(outcome, /key-of/);
           assert.deepEqual(world.upstream.take(), []);
           assert.match(await clients[0].call('who_am_i'), /Bearer key-of-anna/);
+        });
+      });
+
+      // Agents start again with every prompt, so they do not keep a connection for the time between two checks.
+      if (kind.usesLocalhost) return;
+
+      it(`keeps the login of a person with ${kind.name} through checks at the identity provider, until a check refuses`, async () => {
+        const name = `carl${index}`;
+        const { provider, upstream } = checkedWorld;
+        const login = await connect(kind, 'stored', name, checkedWorld);
+        await withClients([login], async () => {
+          const client = await login.client;
+          const { logins } = provider;
+          const count = provider.issued.length;
+          await eventually(async () => {
+            // A person's agent does not call without a pause, and clients limit how often they renew a token.
+            await delay(1000);
+            assert.match(await client.call('who_am_i'), /Bearer stored-upstream-key/);
+            assert.ok(provider.issued.length > count, 'the person was not checked');
+          });
+          assert.equal(provider.logins, logins, 'the person had to log in again');
+          provider.setClaims(name, { email: `${name}@other.example` });
+          await eventually(async () => {
+            await delay(1000);
+            upstream.take();
+            await client.call('who_am_i').catch(() => undefined);
+            assert.deepEqual(upstream.take(), []);
+          });
         });
       });
     });

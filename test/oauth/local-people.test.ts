@@ -9,7 +9,8 @@ import { useFixtures } from '../support/use-fixtures.ts';
 
 describe('people at a local service with an identity provider of its operator', () => {
   const fixtures = useFixtures();
-  const world = fixtures.start(startLocalPeopleWorld);
+  let aheadMs = 0;
+  const world = fixtures.start(() => startLocalPeopleWorld({ runtimeOptions: { now: () => Date.now() + aheadMs } }));
   fixtures.start(async () => {
     world.provider.setClaims('otto', { email: 'otto@other.example', email_verified: true });
     await world.createServer('stored', {
@@ -25,7 +26,7 @@ describe('people at a local service with an identity provider of its operator', 
     const { url, verifier } = client.authorization();
     const { searchParams } = await world.createPerson(name).completeLogin(url);
     const tokens = expectTokens(await client.redeem(searchParams.get('code') ?? '', verifier));
-    return { issuer, searchParams, token: tokens.access_token };
+    return { issuer, searchParams, client, tokens, token: tokens.access_token };
   }
 
   it('[mcp 57] ends a login at localhost where it began, after the identity provider returned to BASE_URL', async () => {
@@ -66,5 +67,20 @@ describe('people at a local service with an identity provider of its operator', 
     const detail = { client: 'Test agent', error: 'access_denied' };
     assert.deepEqual(getDetail(await world.request('GET', path)), { ...detail, person: 'otto@other.example' });
     assert.deepEqual(getDetail(await world.toolhost.rest('GET', path)), detail);
+  });
+
+  it('checks a person when a client renews a token early, so that it does not get one that ends soon', async () => {
+    const { client, tokens } = await logIn('dora');
+    const [checksBefore, loginsBefore] = [world.provider.issued.length, world.provider.logins];
+    const unchecked = expectTokens(await client.refresh(tokens.refresh_token));
+    assert.equal(world.provider.issued.length, checksBefore);
+    aheadMs = 9.5 * 60_000;
+    const renewed = expectTokens(await client.refresh(unchecked.refresh_token));
+    assert.ok(renewed.expires_in > 590, `${renewed.expires_in} s`);
+    assert.equal(world.provider.issued.length, checksBefore + 1);
+    assert.equal(world.provider.logins, loginsBefore);
+    aheadMs += 9.5 * 60_000;
+    world.provider.setClaims('dora', { email: 'dora@other.example' });
+    assert.equal((await client.refresh(renewed.refresh_token)).body.error, 'invalid_grant');
   });
 });

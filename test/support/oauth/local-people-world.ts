@@ -36,7 +36,7 @@ export type LocalPeopleWorld = {
   stop(): Promise<void>;
 };
 
-export async function startLocalPeopleWorld({ env }: Pick<StartOptions, 'env'> = {}): Promise<LocalPeopleWorld> {
+export async function startLocalPeopleWorld({ env, runtimeOptions }: StartOptions = {}): Promise<LocalPeopleWorld> {
   const [provider, upstream, documents, port] = await Promise.all([
     startHonestProvider(),
     startRecordingUpstream(),
@@ -46,7 +46,7 @@ export async function startLocalPeopleWorld({ env }: Pick<StartOptions, 'env'> =
   const toolhost = await startToolhost({
     env: { PORT: String(port), ...(await provider.createSignInClient(`http://127.0.0.1:${port}`)), ...env },
     egressPorts: [provider.port, upstream.port],
-    runtimeOptions: documents.runtimeOptions,
+    runtimeOptions: { ...documents.runtimeOptions, ...runtimeOptions },
   });
   upstream.on('GET /me', ({ headers }) => ({ body: { received: headers.authorization } }));
   const session = await createPersonSession(toolhost, { name: 'Olga' });

@@ -64,6 +64,8 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
       });
       return toIdentity(userId, person, server, await isMember(userId, server));
     },
+    isCheckDue: ({ expiresAt, refreshToken }) =>
+      refreshToken !== undefined && expiresAt - now() < config.identityCheckMs / 2,
     async check(previous, server) {
       const person = await identity.check(previous.refreshToken ?? '', previous);
       const { userId } = previous;

@@ -46,6 +46,8 @@ export type People = {
   check(identity: StoredIdentity, server: PeopleServer): Promise<StoredIdentity>;
   /** Updates the membership of a person, who may have left the workspace since they were identified. */
   updateMembership(identity: StoredIdentity, server: PeopleServer): Promise<StoredIdentity>;
+  /** Returns true if a token issued now should come with a new check, because little of the last one is left. */
+  isCheckDue(identity: StoredIdentity): boolean;
 };
 
 /** A field of a login, and the hosts that receive its value. */

@@ -1,5 +1,5 @@
 import { hashSecret, newId, newSecret } from '@toolhost/credentials/ids';
-import { OAuthError } from '@toolhost/errors/errors';
+import { isUnavailableError, OAuthError } from '@toolhost/errors/errors';
 import { insertLoginEvent } from '../store/audit-events.ts';
 import { recordChange } from '../store/changes/follow-changes.ts';
 import type { Db } from '../store/db.ts';
@@ -254,13 +254,31 @@ async function getCurrentTokens(
     const { part, expiresAt } = getNextExpiry(tokens);
     if (expiresAt === undefined || expiresAt > deps.now()) break;
     const renewed = await refreshAtProvider(server, openGrant, part, deps);
-    if (!renewed) throw createInvalidGrantError('the provider no longer accepts the login');
+    if (!renewed) throw createProviderRefusal();
     openGrant = renewed;
     tokens = renewed.tokens;
   }
+  tokens = await checkEarly(server, openGrant, deps);
   await checkPerson(server, { tokens, agreedView: getAgreedView(grant.agreement) }, deps);
   return tokens;
 }
+
+/**
+ * Checks the person again if little is left of the last check, and returns the current tokens. Clients renew a token
+ * before it ends, and would otherwise get one that ends at the same time, again and again.
+ */
+async function checkEarly(server: LoginServer, openGrant: OpenGrant, deps: OAuthDeps): Promise<ProviderTokens> {
+  const { identity } = openGrant.tokens;
+  if (!identity || !deps.people.isCheckDue(identity)) return openGrant.tokens;
+  const checked = await refreshAtProvider(server, openGrant, 'identity', deps).catch((error: unknown) => {
+    if (isUnavailableError(error)) return openGrant;
+    throw error;
+  });
+  if (!checked) throw createProviderRefusal();
+  return checked.tokens;
+}
+
+const createProviderRefusal = () => createInvalidGrantError('the provider no longer accepts the login');
 
 /** Rejects a person who may no longer log in, or whose values must be entered again. @throws OAuthError invalid_grant */
 async function checkPerson({ login, ...server }: LoginServer, person: PersonLogin, deps: OAuthDeps): Promise<void> {
