@@ -52,6 +52,17 @@ describe('the login section of the editor', { concurrency: 2 }, () => {
     assert.equal(await shown.getByRole('button').count(), 0, 'the preview has something to press');
   });
 
+  it('shows a host that depends on a field with the label of the field', async (t) => {
+    const page = await open(t, 'hosted', {
+      base_url: 'https://{{site}}.example.com',
+      login: {
+        fields: ['JIRA_TOKEN', 'site'].map((name) => ({ name, label: `Your ${name}`, secret: name !== 'site' })),
+      },
+      tools: [{ name: 'read', description: 'Reads an item.', method: 'GET', url: '/items' }],
+    });
+    await preview(page).getByText('Sent to ‹Your site›.example.com.').first().waitFor();
+  });
+
   it('reports a problem below its field in the words of the service', async (t) => {
     const page = await open(t, 'checked', { login: {} });
     await list(page, 'Email domains').fill('co.uk');

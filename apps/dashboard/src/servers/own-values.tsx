@@ -98,7 +98,7 @@ function ValuesForm({ fields, stored }: FormProps) {
               description={
                 <>
                   {isStored(name) && 'Stored. Enter a new value to replace it. '}
-                  {`Sent to ${formatHosts(hosts.get(name) ?? []) || 'no host yet'}. `}
+                  {`Sent to ${formatHosts(hosts.get(name) ?? [], fields) || 'no host yet'}. `}
                   {field.help !== undefined && (
                     <Anchor href={asText(field.help)} target="_blank" rel="noreferrer" size="xs" underline="always">
                       Where to find it

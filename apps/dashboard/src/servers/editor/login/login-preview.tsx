@@ -45,12 +45,12 @@ export function LoginPreview() {
       {fields.length > 0 && (
         <PreviewPage
           title={`Your details for ${name}`}
-          text={`This server calls ${formatHosts(hosts.flat())} for you and needs the following. Values are stored encrypted, are sent to these hosts only, and are used only for your own calls.`}
+          text={`This server calls ${formatHosts(hosts.flat(), fields)} for you and needs the following. Values are stored encrypted, are sent to these hosts only, and are used only for your own calls.`}
           buttons={['Save and continue', 'Cancel']}
         >
           {fields.map((field, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a field has no identity but its index
-            <PreviewField key={index} field={field} hosts={hosts[index] ?? []} />
+            <PreviewField key={index} field={field} fields={fields} hosts={hosts[index] ?? []} />
           ))}
         </PreviewPage>
       )}
@@ -119,7 +119,9 @@ function Fact({ name, value, note }: { name: string; value: string; note?: strin
   );
 }
 
-function PreviewField({ field, hosts }: { field: JsonObject; hosts: readonly string[] }) {
+type FieldProps = { field: JsonObject; fields: readonly JsonObject[]; hosts: readonly string[] };
+
+function PreviewField({ field, fields, hosts }: FieldProps) {
   const helpHost = /^https:\/\/([^/?#]+)/.exec(asText(field.help))?.[1];
   return (
     <div className="th-preview-field">
@@ -127,7 +129,7 @@ function PreviewField({ field, hosts }: { field: JsonObject; hosts: readonly str
       {field.optional === true && <small> (optional)</small>}
       <div>{field.secret === false && toVisible(asText(field.default))}</div>
       <small>
-        {hosts.length > 0 ? `Sent to ${formatHosts(hosts)}.` : 'Not used in the configuration yet.'}
+        {hosts.length > 0 ? `Sent to ${formatHosts(hosts, fields)}.` : 'Not used in the configuration yet.'}
         {helpHost && ` Where to find it (${helpHost})`}
       </small>
     </div>
