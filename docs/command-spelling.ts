@@ -32,10 +32,10 @@ export const passages: readonly (readonly [checkout: string, published: string])
   ],
 ];
 
-/** Pages to switch, and the recording: user pages, except generated pages and those of examples. */
+/** Pages to switch: user pages, except generated pages and those of examples. */
 export const switchedPages: readonly string[] = [
   'README.md',
-  ...globSync(['docs/*.md', 'docs/images/*.svg', 'docs/operations/*.md'], { cwd: root }).toSorted(),
+  ...globSync(['docs/*.md', 'docs/operations/*.md'], { cwd: root }).toSorted(),
 ];
 
 /** Returns true once the changelog has a section for a version. */
