@@ -24,10 +24,12 @@ export async function showImport(page: Page, description: object): Promise<void>
   await page.getByRole('textbox', { name: 'Or paste text' }).fill(JSON.stringify(description));
   await page.getByRole('button', { name: 'Read description' }).click();
   await page.getByRole('button', { name: 'Review' }).waitFor();
-  const operations = page.getByRole('region', { name: 'Operations' });
-  await operations.evaluate((section) => window.scrollTo(0, section.getBoundingClientRect().top + scrollY - 24));
+  const { y = 0 } = (await page.getByRole('region', { name: 'Operations' }).boundingBox()) ?? {};
+  await page.evaluate(`scrollBy(0, ${y - 24})`);
   await page.mouse.move(0, 0);
 }
+
+const escapeHtml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
 /** Draws both panels next to each other. */
 export async function drawFrontPicture(
@@ -40,13 +42,6 @@ export async function drawFrontPicture(
   const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: 2, colorScheme: scheme });
   const page = await context.newPage();
   const { text, muted, line, panel, tool } = colors[scheme];
-  await page.setContent(`<style>
-    body { margin: 0; display: flex; gap: ${gap}px }
-    img, pre { box-sizing: border-box; height: ${height}px; border: 1px solid ${line}; border-radius: 12px }
-    pre { flex: 1; margin: 0; padding: 20px; background: ${panel}; color: ${text}; white-space: pre-wrap;
-      overflow-wrap: anywhere; font: 13px/20px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace }
-    .muted { color: ${muted} } .tool { color: ${tool} }
-  </style><img alt="" src="data:image/png;base64,${dashboard.toString('base64')}"><pre></pre>`);
   const lines = [
     ['muted', `$ claude mcp add --transport http orders ${displayedUrl}/mcp/orders`],
     ['muted', '\n$ claude'],
@@ -57,12 +52,14 @@ export async function drawFrontPicture(
       ['muted', `  → ${result}`],
     ]),
   ];
-  await page.locator('pre').evaluate((pre, parts) => {
-    for (const [className = '', content = ''] of parts) {
-      const span = Object.assign(document.createElement('span'), { className, textContent: `${content}\n` });
-      pre.append(span);
-    }
-  }, lines);
+  const spans = lines.map(([kind = '', content = '']) => `<span class="${kind}">${escapeHtml(content)}</span>`);
+  await page.setContent(`<style>
+    body { margin: 0; display: flex; gap: ${gap}px }
+    img, pre { box-sizing: border-box; height: ${height}px; border: 1px solid ${line}; border-radius: 12px }
+    pre { flex: 1; margin: 0; padding: 20px; background: ${panel}; color: ${text}; white-space: pre-wrap;
+      overflow-wrap: anywhere; font: 13px/20px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace }
+    .muted { color: ${muted} } .tool { color: ${tool} }
+  </style><img alt="" src="data:image/png;base64,${dashboard.toString('base64')}"><pre>${spans.join('\n')}</pre>`);
   const picture = await page.screenshot({ omitBackground: true });
   await context.close();
   return picture;

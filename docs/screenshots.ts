@@ -78,7 +78,7 @@ async function takeAllPages(browser: Browser, { url }: TestToolhost, folder: str
 /** Takes the picture of the README. A page shows the description as if the API were at a public URL. */
 async function takeFrontPictures(browser: Browser, { url }: TestToolhost): Promise<void> {
   const session = await runOrdersSession();
-  const pictures: Record<string, { path: string; navigation: string[] }> = {};
+  const pictures: Record<string, { path: string; navigation: string }> = {};
   for (const colorScheme of ['light', 'dark'] as const) {
     const options = { baseURL: url, viewport: dashboardSize, colorScheme, deviceScaleFactor: 2 };
     const context = await browser.newContext(options);
@@ -88,7 +88,7 @@ async function takeFrontPictures(browser: Browser, { url }: TestToolhost): Promi
     const dashboard = await page.screenshot({ animations: 'disabled' });
     const name = `front-${colorScheme}.png`;
     writeFileSync(join(images, name), await drawFrontPicture(browser, colorScheme, dashboard, session));
-    pictures[name] = { path: new URL(page.url()).pathname, navigation: await readNavigationLabels(page) };
+    pictures[name] = { path: new URL(page.url()).pathname, navigation: (await readNavigationLabels(page)).join(', ') };
     await context.close();
   }
   writeFileSync(join(images, 'pictures.json'), `${JSON.stringify(pictures, undefined, 2)}\n`);
