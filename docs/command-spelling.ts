@@ -20,7 +20,8 @@ export const passages: readonly (readonly [checkout: string, published: string])
   ],
   ['a checkout of this repository, Node 20 or newer, npm, and an API', 'Node 22, 24, or 26, and an API'],
   ['npm ci\nEGRESS_ALLOW=127.0.0.1:3000 npm start', 'EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve'],
-  ['`EGRESS_ALLOW=127.0.0.1:3000 npm start`', '`EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve`'],
+  ['EGRESS_ALLOW=127.0.0.1:3000 npm start', 'EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve'],
+  ['PORT=8090 npm start', 'PORT=8090 npx toolhost serve'],
   [' It requires the npm package, which is not published yet.', ''],
   [
     'The package is not published yet. Until then, use `npm install --global` with the file that `npm pack` creates in a [checkout](#a-checkout).\n\n',
