@@ -12,6 +12,7 @@ import { maxNotificationsPerDay, maxWebhooks, notificationRetentionMs } from '@t
 import { fileChunkBytes, fileRetentionMs, maxInlineBytes } from '@toolhost/tool-config/file-names';
 import { maxHeaderLength, maxParameters, maxRequestTargetLength } from '@toolhost/tool-config/http/values';
 import { maxArguments } from '@toolhost/tool-config/input-schema';
+import { maxLoginFields } from '@toolhost/tool-config/login';
 import { remainderRetentionMs } from '@toolhost/tool-config/read-more';
 import { maxTools } from '@toolhost/tool-config/server-config';
 import { maxTimeoutMs, maxUrlLength } from '@toolhost/tool-config/tool';
@@ -91,6 +92,7 @@ import {
 import { maxStoredFiles } from '../apps/server/src/store/calls/files.ts';
 import { maxStored } from '../apps/server/src/store/calls/result-chunks.ts';
 import { maxAgentsPerPerson, maxLoginBytesPerMinute } from '../apps/server/src/store/logins/grants.ts';
+import { maxPeoplePerServer } from '../apps/server/src/store/logins/person-values.ts';
 import { invitationLifetimeMs } from '../apps/server/src/store/people/members.ts';
 import { maxGroupLength, maxRoleGroups } from '../apps/server/src/store/people/role-groups.ts';
 import { maxSessionsPerPerson } from '../apps/server/src/store/people/sessions.ts';
@@ -441,7 +443,17 @@ const sections: Record<string, Limit[]> = {
       formatCount(maxPassthroughTokens),
       'apps/server/src/store/pruning/prune-logins.ts',
     ],
-    ['pending logins of a browser', formatCount(maxInProgress), 'apps/server/src/oauth/consent.ts'],
+    ['pending logins of a browser', formatCount(maxInProgress), 'apps/server/src/oauth/login-cookies.ts'],
+    [
+      'people whose values a server stores; values of a person there',
+      `${formatCount(maxPeoplePerServer)}; ${maxLoginFields}`,
+      'apps/server/src/store/logins/person-values.ts',
+    ],
+    [
+      'a login whose identity provider issues no refresh token',
+      formatDuration(durations.uncheckedLogin),
+      'apps/server/src/oauth/oauth-deps.ts',
+    ],
     [
       'agents of a person at the management server',
       formatCount(maxAgentsPerPerson),

@@ -11,7 +11,18 @@ const dashboardPort = 5173;
 const root = join(import.meta.dirname, '..', '..');
 const service = `http://127.0.0.1:${servicePort}`;
 /** Paths that Vite proxies to the service. */
-const proxiedPaths = ['/api', '/login', '/logout', '/mcp', '/.well-known', '/schema', '/livez', '/readyz', '/metrics'];
+const proxiedPaths = [
+  '/api',
+  '/login',
+  '/logout',
+  '/local-identity',
+  '/mcp',
+  '/.well-known',
+  '/schema',
+  '/livez',
+  '/readyz',
+  '/metrics',
+];
 
 const vite = await createServer({
   configFile: join(import.meta.dirname, 'vite.config.ts'),

@@ -62,7 +62,7 @@ describe('toolhost login', async () => {
     const state = new URL(await login.address).searchParams.get('state') ?? '';
     cancelled.search = String(new URLSearchParams({ error: 'access_denied', state, iss: `${running.url}/mcp/manage` }));
     await fetch(cancelled);
-    assertFailed(await login.ended, /^error: the login was canceled$/m);
+    assertFailed(await login.ended, /^error: the login was canceled or refused; the browser shows which$/m);
   });
 
   it('[ship 7] renews expired tokens once, however many commands need them', async () => {

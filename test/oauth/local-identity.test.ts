@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, describe, it } from 'node:test';
 import { type Browser, type Changes, createBrowser, getNextUrl, type Page } from '../support/browser/browser.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 describe('[find B8] local identity provider', async () => {
@@ -45,20 +48,49 @@ describe('[find B8] local identity provider', async () => {
     assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 401);
   });
 
-  it('responds only to its own loopback hostnames', async () => {
-    const { url } = await openForm(createBrowser());
-    const sendRequest = (host: string, path: string) =>
-      sendRawRequest(`http://127.0.0.1:${url.port}${path}`, { headers: { host } });
-    const paths = ['/.well-known/openid-configuration', '/auth', '/token', url.pathname];
-    const withPort = ['evil.example', '127.0.0.1.evil.example', '0.0.0.0'].map((name) => `${name}:${url.port}`);
-    for (const host of ['evil.example', '127.0.0.1', `127.0.0.1:1`, ...withPort]) {
-      for (const path of paths) {
-        const { status, text } = await sendRequest(host, path);
-        assert.equal(status, 421, `${host} ${path}`);
+  it('is served on the port of the service, and nowhere else for browsers', async () => {
+    const browser = createBrowser();
+    let page = await browser.get(`${toolhost.url}/login`);
+    for (; page.status !== 200; page = await browser.get(getNextUrl(page)))
+      assert.equal(getNextUrl(page).origin, toolhost.url);
+    const path = new URL(page.url).pathname;
+    assert.match(path, /^\/local-identity\/interaction\//);
+    const sendRequest = (host: string, target: string) => sendRawRequest(toolhost.url + target, { headers: { host } });
+    const { host: ownHost, port } = new URL(toolhost.url);
+    for (const host of ['evil.example', '127.0.0.1', '127.0.0.1:1', `evil.example:${port}`, `0.0.0.0:${port}`])
+      for (const target of [path, '/local-identity/auth']) {
+        const { status, text } = await sendRequest(host, target);
+        assert.equal(status, 421, `${host} ${target}`);
         assert.doesNotMatch(text, /form|issuer/);
       }
+    for (const target of ['token', 'jwks', '.well-known/openid-configuration', 'me'])
+      assert.equal((await sendRequest(ownHost, `/local-identity/${target}`)).status, 404, target);
+  });
+
+  it('signs in through a single forwarded port, below a path', async () => {
+    let servicePort = 0;
+    const forwarder = createServer((client) => {
+      const upstream = connect(servicePort, '127.0.0.1');
+      for (const [from, to] of [
+        [client, upstream],
+        [upstream, client],
+      ] as const)
+        from.on('error', () => to.destroy()).pipe(to);
+    });
+    await once(forwarder.listen(0, '127.0.0.1'), 'listening');
+    const base = `http://127.0.0.1:${(forwarder.address() as AddressInfo).port}/tools`;
+    servicePort = await findFreePort();
+    const forwarded = await startToolhost({ env: { BASE_URL: base, PORT: String(servicePort) } });
+    try {
+      const browser = createBrowser();
+      let page = await browser.get(`${base}/login`);
+      while (page.status !== 200) page = await browser.get(getNextUrl(page));
+      page = await browser.press(page, 'Continue');
+      for (let hops = 0; hops < 6 && page.status !== 200; hops++) page = await browser.get(getNextUrl(page));
+      assert.equal((await browser.get(`${base}/api/v1/session`)).status, 200);
+    } finally {
+      await forwarded.stop();
+      forwarder.close();
     }
-    for (const name of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])
-      assert.equal((await sendRequest(`${name}:${url.port}`, '/.well-known/openid-configuration')).status, 200, name);
   });
 });

@@ -89,7 +89,10 @@ describe('login check', async () => {
     assert.equal(await status(await toolhost.createKey({ workspace: 'another' })), 404);
     await toolhost.createServer({ name: 'No login', slug: 'no-login', tools: [] });
     const { body, status: missing } = await check('no-login', client, code, verifier);
-    assert.deepEqual([missing, body.detail], [404, 'this server has no login; add oauth to its configuration first']);
+    assert.deepEqual(
+      [missing, body.detail],
+      [404, 'this server has no login; add login or oauth to its configuration first'],
+    );
   });
 
   const credentials = "refused this server's client id or client secret with status";

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getNextUrl, getRedirectTarget, visibleText } from '../support/browser/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { type PeopleWorld, startPeopleWorld, toInputs } from '../support/oauth/people-world.ts';
 import { productionUrl } from '../support/oauth/production-world.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
@@ -178,6 +179,31 @@ describe('login of people at a hosted server', () => {
       assert.equal(lastAuthorization(), 'Bearer right-key');
     });
 
+    it('keeps a value out of errors, call records, captures, and previews', async () => {
+      await create('echoed', ownKey);
+      const value = 'key-that-the-api-repeats';
+      const { access_token: token } = await world.logIn('echoed', 'owner', { fields: { API_TOKEN: value } });
+      assert.equal((await world.request(world.owner, 'POST', '/servers/echoed/capture', { hours: 1 })).status, 200);
+      upstream.on('*', ({ headers }) => ({ status: 500, headers: { 'x-echo': value }, body: headers }));
+      const texts = [(await callTool('echoed', token)).text];
+      upstream.on('*', () => ({ body: {} }));
+      const get = async (path: string) => (await world.request(world.owner, 'GET', path)).text;
+      const [calls, call] = await eventually(async () => {
+        const text = await get('/calls?slug=echoed');
+        const [newest] = (JSON.parse(text) as { calls: { id: string }[] }).calls;
+        assert.ok(newest, text);
+        return [text, newest];
+      });
+      const preview = await world.request(world.owner, 'POST', '/servers/echoed/tools/read_item/preview', {
+        arguments: {},
+      });
+      assert.equal(preview.status, 200, preview.text);
+      const details = await get(`/calls/${call.id}`);
+      assert.match(details, /"capture":/);
+      texts.push(calls, details, preview.text, await get('/audit?limit=50'), await get('/grants?slug=echoed'));
+      for (const text of texts) assert.ok(!text.includes(value), text);
+    });
+
     it('lets a member use their own values with an API key, and tells everyone else to log in', async () => {
       const key = await world.request(world.owner, 'POST', '/keys', { name: 'own', scopes: ['call'] });
       const before = await callTool('own', String(key.body.key));
@@ -343,6 +369,24 @@ describe('login of people at a hosted server', () => {
       assert.equal(lastAuthorization(), 'Bearer key-from-dashboard');
       assert.equal((await world.request(world.owner, 'DELETE', '/servers/mine/own-values')).status, 200);
       assert.match((await tryOut()).text, /log in to/);
+    });
+
+    it('are not sent to other hosts because the person stored another value since', async () => {
+      const fields = [...ownKey.login.fields, { name: 'team', label: 'Team', secret: false, optional: true }];
+      const config = createConfig('agreed', { ...ownKey, login: { fields } }) as Json & { tools: Json[] };
+      for (const tool of config.tools) tool.headers = { 'x-team': '{{team}}' };
+      assert.equal((await world.createServer(config)).status, 201);
+      const put = (values: Json) => world.request(world.owner, 'PUT', '/servers/agreed/own-values', { values });
+      assert.equal((await put({ API_TOKEN: 'key-for-first-host' })).status, 200);
+      const tools = config.tools.map((tool) => ({ ...tool, url: `http://localhost:${upstream.port}/items` }));
+      assert.equal((await world.request(world.owner, 'PUT', '/servers/agreed', { ...config, tools })).status, 200);
+      assert.deepEqual((await put({ team: 'desk' })).body.provided, ['team']);
+      const count = upstream.requests.length;
+      const tryOut = await world.request(world.owner, 'POST', '/servers/agreed/tools/read_item/call', {
+        arguments: {},
+      });
+      assert.match(tryOut.text, /log in to/);
+      assert.equal(upstream.requests.length, count);
     });
 
     it('are deleted with the last login of the person at the server', async () => {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { root } from '../files.ts';
-import { getNextUrl } from '../support/browser/browser.ts';
+import { getNextUrl, visibleText } from '../support/browser/browser.ts';
 import { createAmazon } from '../support/providers/amazon.ts';
 import { createApple } from '../support/providers/apple.ts';
 import { createAtlassian } from '../support/providers/atlassian.ts';
@@ -79,6 +79,12 @@ describe('logins at providers that deviate from OAuth', async () => {
       assert.equal(cookies.length, 1);
       assert.match(cookies[0] ?? '', new RegExp(`^__Host-.*HttpOnly; SameSite=${sameSite}; Secure`));
     }
+  });
+
+  it('shows people the host that they are sent to, with the value that they entered', async () => {
+    const stub = stubs.find(({ file }) => file === 'shopify') ?? assert.fail();
+    const { departure } = await world.logIn(stub, stub.accounts[0]);
+    assert.match(visibleText(departure), /Log in at acme-store\.myshopify\.com/);
   });
 
   it('accepts a form only at a server that expects one, and each login once', async () => {

@@ -47,10 +47,10 @@ describe('login for a view', async () => {
     const client = await world.registerClient(slug);
     const page = await world.newBrowser().get(client.authorization(resourceFor(slug, 'desk')).url);
     assert.match(page.html, /The desk/);
-    assert.match(page.html, /It can read with: run\. It can change data with: Write a note\./);
+    assert.match(page.html, /It can read with: run\.<\/small><small>It can change data with: Write a note\./);
     assert.ok(page.html.includes(`${world.issuer(slug)}/desk`));
     const reading = await world.newBrowser().get(client.authorization(resourceFor(slug, 'reading')).url);
-    assert.match(reading.html, /It can read with: run\. It changes nothing\./);
+    assert.match(reading.html, /It can read with: run\.<\/small><small>It changes nothing\./);
     const whole = await world.newBrowser().get(client.authorization().url);
     assert.doesNotMatch(whole.html, /Limited to view/);
   });

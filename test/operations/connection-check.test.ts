@@ -87,6 +87,31 @@ describe('connection check', async () => {
     assert.match((await getCheck(stored, 'sign_in')).detail, /an API key of this workspace/);
   });
 
+  it('checks discovery, challenge, and registration of a server that people log in to without a provider', async () => {
+    const stored = await serve({ authentication: { type: 'Bearer', token: 'a-stored-token' }, login: {} });
+    const own = await serve({
+      authentication: { type: 'Bearer', token: '{{API_TOKEN}}' },
+      login: { fields: [{ name: 'API_TOKEN', label: 'Personal token' }] },
+    });
+    const ids = [...commonChecks.slice(0, 3), ...loginChecks.slice(0, 3), ...commonChecks.slice(3), ...lastChecks];
+    for (const slug of [stored, own]) {
+      const checks = await getChecks(slug);
+      assert.deepEqual(pluck(checks, 'id'), ids);
+      assert.deepEqual(byStatus(checks).warning, ['address'], JSON.stringify(checks));
+      assert.equal(byStatus(checks).problem, undefined, JSON.stringify(checks));
+    }
+  });
+
+  it('names the clients that the server does not let in', async () => {
+    const slug = await serve({
+      authentication: { type: 'Bearer', token: 'a-stored-token' },
+      login: { clients: ['https://claude.ai/api/mcp/auth_callback'] },
+    });
+    const { status, clients, detail } = await getCheck(slug, 'registration');
+    assert.deepEqual([status, clients.includes('Cursor'), clients.includes('Claude')], ['warning', true, false]);
+    assert.match(detail, /^login\.clients does not list the redirect URIs of .*Cursor/);
+  });
+
   it('compares the number of tools with the limits of clients', async () => {
     for (const [count, status, clients] of [
       [40, 'ok', ['Cursor', 'VS Code', 'Windsurf']],

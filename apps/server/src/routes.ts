@@ -10,6 +10,8 @@ export const routes = {
   login: '/login',
   loginCallback: '/login/callback',
   logout: '/logout',
+  /** Pages of the identity provider of local mode. */
+  localIdentity: '/local-identity',
   /** The dashboard page that shows the result of a login test. */
   loginCheck: '/login-check',
   mcp: '/mcp/:slug',

@@ -461,6 +461,12 @@ export const registeringClients: readonly KnownClient[] = knownClients.filter(
   ({ redirectUris }) => redirectUris.length > 0,
 );
 
+/**
+ * Redirect URI of Toolhost's own command line, with any port. Servers that let in only some clients always let it in,
+ * so no other client should use it.
+ */
+export const commandLineRedirectUri = 'http://127.0.0.1/toolhost/callback';
+
 /** Tool names that the models behind several clients accept. MCP also allows a dot. */
 export const modelToolNamePattern = /^[A-Za-z0-9_-]+$/;
 export const clientsWithStrictNames: readonly string[] = findClientNames(({ hasStrictNames }) => hasStrictNames);

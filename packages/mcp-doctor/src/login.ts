@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { knownDocuments } from '@toolhost/mcp-clients/client-documents';
-import { findClientNames, joinNames, registeringClients } from '@toolhost/mcp-clients/clients';
+import { commandLineRedirectUri, findClientNames, joinNames, registeringClients } from '@toolhost/mcp-clients/clients';
 import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
 import {
   checkRegistrationMetadata,
@@ -371,7 +371,7 @@ function getDocumentUrls(address: string, response: WebResponse, issuer: string 
 }
 
 /** Redirect URI of this examination. Nothing listens there, because no login is completed. */
-const testRedirectUri = 'http://127.0.0.1:38199/callback';
+const testRedirectUri = commandLineRedirectUri.replace('127.0.0.1', '127.0.0.1:38199');
 
 export async function register(
   web: WebClient,

@@ -17,7 +17,8 @@ export function checkLoginValue(field: LoginField & { isInHost?: boolean }, text
   if (value === '') return field.optional ? { value } : { problem: 'Enter a value.' };
   if (value.length > maxLength)
     return { problem: `The value has ${value.length} characters; at most ${maxLength} are allowed.` };
-  if (/\p{Cc}/u.test(value)) return { problem: 'The value contains a line break or a control character; remove it.' };
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value))
+    return { problem: 'The value contains a line break or a control character; remove it.' };
   if (containsPlainCredential(value))
     return { problem: 'This is an API key or a token of this service. Enter the value that the API issued to you.' };
   if (field.isInHost && !isHostLabel(value))

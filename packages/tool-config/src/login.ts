@@ -57,7 +57,7 @@ export const loginSchema = z.strictObject({
     .max(maxLoginClients)
     .optional()
     .describe(
-      'MCP clients that may log in, each as the URL of its metadata document or as one exact redirect URI. All if absent.',
+      'MCP clients that may log in, each as the URL of its metadata document or as one exact redirect URI. All if absent. The command line, the doctor, and the login test of the dashboard always may.',
     ),
   views: z
     .array(viewRuleSchema)

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { root } from '../../files.ts';
 import type { Json } from '../toolhost/toolhost.ts';
+import type { Conversation } from './agent.ts';
 import type { AgentKind } from './agent-kinds.ts';
-import { type AgentWorld, type Conversation, startAgentWorld } from './agent-world.ts';
+import { type AgentWorld, startAgentWorld } from './agent-world.ts';
 import { formatStep, formatTurn } from './stub-model.ts';
 
 /** A PNG of one blue pixel. */

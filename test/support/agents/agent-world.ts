@@ -1,112 +1,51 @@
-import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { type ClientConnection, getTokenVariable } from '@toolhost/mcp-clients/client';
-import { ensureNpmProgram } from '../npm.ts';
+import type { ClientConnection } from '@toolhost/mcp-clients/client';
 import { type HonestProvider, startHonestProvider } from '../oauth/honest-provider.ts';
-import { buildIsolatedEnvironment } from '../toolhost/run-script.ts';
 import { startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
 import { startClientDocuments } from '../upstreams/client-documents.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
+import { type Agent, startAgent } from './agent.ts';
 import type { AgentKind } from './agent-kinds.ts';
-import { runCommand, runInTerminal } from './agent-process.ts';
 import { type Person, startPerson } from './person.ts';
-import { startStubModel } from './stub-model.ts';
-
-/** Tools that an agent offered to its model, results of the calls, and the latest request to the model. */
-export type Conversation = { tools: string[]; results: string[]; request: string };
 
 /** An agent with its own home, model, and person, and a service whose servers it is connected to. */
-export type AgentWorld = {
+export type AgentWorld = Omit<Agent, 'connect'> & {
   toolhost: TestToolhost;
   provider: HonestProvider;
   upstream: RecordingUpstream;
   person: Person;
   /** Connects it to exactly these servers. Without a key it logs in, at another hostname of this machine. */
   connect(servers: readonly { slug: string; key?: string }[]): Promise<void>;
-  /** Runs the agent with a prompt, which is the script of its model. */
-  runPrompt(...steps: readonly string[]): Promise<Conversation>;
-  logIn(slug: string): Promise<void>;
-  stop(): Promise<void>;
 };
 
-/**
- * Prepares a temporary home that holds all files of the agent and isolates it from the files of this machine's user.
- */
-async function createHome(kind: AgentKind, model: string, person: Person) {
-  const bin = await ensureNpmProgram(kind.program);
-  const home = await mkdtemp(join(tmpdir(), 'toolhost-agent-'));
-  const location = { home: join(home, 'config'), model };
-  const programs = join(home, 'bin');
-  const cwd = join(home, 'work');
-  for (const folder of [location.home, programs, cwd]) await mkdir(folder);
-  const env: Record<string, string> = {
-    ...buildIsolatedEnvironment(home),
-    PATH: [programs, bin, dirname(process.execPath), process.env.PATH].join(':'),
-    BROWSER: await person.installBrowser(programs),
-    TERM: 'xterm-256color',
-    ...kind.createEnvironment(location),
-  };
-  return { home, place: location, cwd, env };
-}
-
 export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
-  const [model, person] = await Promise.all([startStubModel(), startPerson('Anna')]);
-  const {
-    home,
-    place: location,
-    cwd,
-    env,
-  } = await createHome(kind, model.url, person).catch(async (error: unknown) => {
-    await Promise.all([model.close(), person.close()]);
+  const [person, documents] = await Promise.all([startPerson('Anna'), startClientDocuments()]);
+  const agent = await startAgent(kind, person, documents.publish('/agent')).catch(async (error: unknown) => {
+    await Promise.all([person.close(), documents.close()]);
     throw error;
   });
-  const [provider, upstream, documents] = await Promise.all([
-    startHonestProvider(),
-    startRecordingUpstream(),
-    startClientDocuments(),
-  ]);
+  const [provider, upstream] = await Promise.all([startHonestProvider(), startRecordingUpstream()]);
   const toolhost = await startToolhost({
     egressPorts: [provider.port, upstream.port],
     runtimeOptions: documents.runtimeOptions,
   });
-  // By default Claude Code uses a client metadata document at claude.ai, which the tests do not reach.
-  env.MCP_OAUTH_CLIENT_METADATA_URL = documents.publish('/agent');
-
   return {
+    ...agent,
     toolhost,
     provider,
     upstream,
     person,
-    async connect(servers) {
-      await rm(location.home, { recursive: true });
-      await mkdir(location.home);
-      const connections = servers.map(({ slug, key }): ClientConnection => {
-        const url = new URL(`/mcp/${slug}`, toolhost.url);
-        if (key === undefined) url.hostname = 'localhost';
-        return { name: slug, url: url.href, token: key };
-      });
-      for (const to of connections) if (to.token !== undefined) env[getTokenVariable(to)] = to.token;
-      await runCommand(['sh', '-eu', '-c', await kind.configure(location, connections)], { cwd, env });
-    },
-    async runPrompt(...steps) {
-      model.takeRequests();
-      await runCommand(kind.createPromptCommand(steps.join(' ')), { cwd, env });
-      const requests = model.takeRequests().filter(({ tools }) => tools.length > 0);
-      const { tools, results, body } = requests.at(-1) ?? assert.fail('the agent did not call its model');
-      return { tools: tools.map(({ name }) => name), results, request: body };
-    },
-    async logIn(slug) {
-      const done = /authenticated with|success/i;
-      await runInTerminal(kind.createLoginCommand(slug), { cwd, env }, done).catch((error: unknown) => {
-        throw new Error(`no login: ${person.failures.join(', ')}`, { cause: error });
-      });
-    },
+    connect: (servers) =>
+      agent.connect(
+        servers.map(({ slug, key }): ClientConnection => {
+          const url = new URL(`/mcp/${slug}`, toolhost.url);
+          if (key === undefined) url.hostname = 'localhost';
+          return { name: slug, url: url.href, token: key };
+        }),
+      ),
     async stop() {
       await toolhost.stop();
-      await Promise.all([model, person, provider, upstream, documents].map((service) => service.close()));
-      await rm(home, { recursive: true, force: true });
+      await agent.stop();
+      await Promise.all([person, provider, upstream, documents].map((service) => service.close()));
     },
   };
 }

@@ -16,11 +16,17 @@ export type Person = {
   close(): Promise<void>;
 };
 
-/** Starts a person who logs in wherever the browser is sent. The redirect goes to the agent that is waiting for it. */
-export async function startPerson(name: string): Promise<Person> {
+/**
+ * Starts a person who logs in wherever the browser is sent. The redirect goes to the agent that is waiting for it.
+ * @param completeLogin does the person's steps, and returns the redirect to the agent
+ */
+export async function startPerson(
+  name: string,
+  completeLogin = (address: string): Promise<URL> => logIn(createBrowser(), address, name),
+): Promise<Person> {
   const failures: string[] = [];
   const openUrl = async (address: string) => {
-    const response = await fetch(await logIn(createBrowser(), address, name));
+    const response = await fetch(await completeLogin(address));
     if (!response.ok) failures.push(`the agent answered ${response.status}: ${await response.text()}`);
   };
   const server = createServer(async (request, response) => {

@@ -2,7 +2,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://developer-docs.amazon.com/sp-api/docs/onboarding-step-6-set-up-the-authorization-workflow
  * https://developer-docs.amazon.com/sp-api/docs/authorize-public-applications
  * The authorization request has application_id, the callback spapi_oauth_code, and the API a header of its own.

@@ -2,7 +2,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://developer.apple.com/documentation/signinwithapplejs/incorporating_sign_in_with_apple_into_other_platforms
  * With the scopes name and email, Apple returns with a form. Apple has no API, so the tool calls one of the example.
  */

@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://developer.atlassian.com/cloud/jira/platform/oauth-2-3lo-apps/
  * https://developer.atlassian.com/cloud/oauth/getting-started/making-calls-to-api/
  * A token is for all sites of the person, which accessible-resources lists. The token endpoint reads JSON.

@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29: https://github.com/basecamp/api/blob/master/sections/authentication.md
+ * Documentation, excerpts read 2026-11-29: https://github.com/basecamp/api/blob/master/sections/authentication.md
  * The query of the token endpoint says which request it is: type=web_server or type=refresh. authorization.json lists
  * the accounts of a person, also those of other products.
  */

@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29: https://docs.bigcommerce.com/developer/docs/integrations/apps/guide/auth
+ * Documentation, excerpts read 2026-11-29: https://docs.bigcommerce.com/developer/docs/integrations/apps/guide/auth
  * The callback and the token response name the store as context=stores/HASH, and the token request repeats context and
  * scope. Tokens do not expire. Unproven: that document describes no authorization request with a state, because an
  * installation begins in the control panel of the store.

@@ -2,7 +2,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29: https://help.dingtalk.io/open/development/obtain-user-token
+ * Documentation, excerpts read 2026-11-29: https://help.dingtalk.io/open/development/obtain-user-token
  * The callback has authCode. The token endpoint reads JSON, and all names are in camel case. The document lists no
  * redirect_uri for the token request.
  */

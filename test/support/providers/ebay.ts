@@ -2,7 +2,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://developer.ebay.com/api-docs/static/oauth-auth-code-grant-request.html
  * https://developer.ebay.com/api-docs/static/oauth-redirect-uri.html
  * redirect_uri is a name (RuName) that eBay assigns. A refresh returns no refresh token.

@@ -2,7 +2,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://open.feishu.cn/document/uAjLw4CM/ukTMukTMukTM/authentication-management/access-token/get-user-access-token.md
  * The token endpoint reads JSON, and answers with code 0.
  */

@@ -2,7 +2,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29: https://developers.figma.com/docs/rest-api/authentication
+ * Documentation, excerpts read 2026-11-29: https://developers.figma.com/docs/rest-api/authentication
  * Another URL refreshes tokens, and returns no refresh token. Unproven: the stored copy of that page does not show the
  * requests of the token endpoints.
  */

@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://developers.notion.com/reference/create-a-token
  * https://developers.notion.com/reference/refresh-a-token
  * The token endpoint reads JSON and Basic credentials. Its response names no lifetime.

@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://developer.intuit.com/app/developer/qbo/docs/develop/authentication-and-authorization/oauth-2.0
  * The callback names the company (realmId). The client authenticates with Basic.
  */

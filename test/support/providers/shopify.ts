@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://shopify.dev/docs/apps/build/authentication-authorization/authenticate-standalone-apps
  * https://shopify.dev/changelog/offline-access-tokens-now-support-expiry-and-refresh
  * All endpoints are on the host of the shop. Tokens expire, and have a refresh token, if the request says expiring=1.

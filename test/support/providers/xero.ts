@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29: https://developer.xero.com/documentation/oauth2/auth-flow
+ * Documentation, excerpts read 2026-11-29: https://developer.xero.com/documentation/oauth2/auth-flow
  * A token may be for several organizations, which /connections lists; each call names one in Xero-Tenant-Id.
  */
 export function createXero(): ProviderStub {

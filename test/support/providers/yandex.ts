@@ -2,7 +2,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29: https://yandex.ru/dev/id/doc/en/tokens/refresh-client
+ * Documentation, excerpts read 2026-11-29: https://yandex.ru/dev/id/doc/en/tokens/refresh-client
  * The API expects the scheme OAuth.
  */
 export function createYandex(): ProviderStub {

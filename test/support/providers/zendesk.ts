@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://developer.zendesk.com/api-reference/ticketing/oauth/grant_type_tokens/
  * https://developer.zendesk.com/documentation/api-basics/authentication/refresh-token
  * All endpoints are on the host of the account. The token endpoint reads JSON, with the scope.

@@ -3,7 +3,7 @@ import { createApi, createOAuthSite, createPaths } from './oauth-site.ts';
 import { createAccounts, type ProviderStub } from './provider-stub.ts';
 
 /**
- * Documentation, read 2026-11-29:
+ * Documentation, excerpts read 2026-11-29:
  * https://www.zoho.com/accounts/protocol/oauth/multi-dc/client-authorization.html
  * https://www.zoho.com/crm/developer/docs/api/multi-dc.html
  * The callback names the accounts server of the person's region, which issues and refreshes their tokens. Errors have

@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
+import { commandLineRedirectUri } from '@toolhost/mcp-clients/clients';
 import { checkRegistration, register } from '@toolhost/mcp-doctor/login';
 import { initialize, post } from '@toolhost/mcp-doctor/session';
 import { Unreachable, type WebClient } from '@toolhost/mcp-doctor/web';
@@ -172,7 +173,7 @@ type Loopback = {
   close: () => void;
 };
 
-const callbackPath = '/callback';
+const callbackPath = new URL(commandLineRedirectUri).pathname;
 
 /** Listens on a free port of 127.0.0.1. */
 async function listenForRedirect(): Promise<Loopback> {
@@ -232,7 +233,8 @@ function readCode(parameters: URLSearchParams, { state, issuer, hasIssuerParamet
   if (responseIssuer === null ? hasIssuerParameter : responseIssuer !== issuer)
     throw new AppError('invalid', `the response does not come from ${issuer}; the code was not used`);
   const error = parameters.get('error');
-  if (error === 'access_denied') throw new AppError('forbidden', 'the login was canceled');
+  if (error === 'access_denied')
+    throw new AppError('forbidden', 'the login was canceled or refused; the browser shows which');
   const code = parameters.get('code');
   if (error !== null || !code) {
     const errorSuffix = /^[\w.-]{1,50}$/.test(error ?? '') ? `: ${error}` : '';

@@ -226,7 +226,8 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     serverHostUrl: options.getServerHostUrl(server.slug),
     scopes: oauth?.scopes ?? [],
     mode,
-    // Without a provider, the person's token is of this service only, and their values have their own agreement.
+    // Without a provider, the person's token is of this service only, and their values have their own agreement. With
+    // one, the values belong to the login.
     agreement: oauth
       ? hashAgreement([
           ...[oauth.authorization_url, oauth.token_url, oauth.client_id, mode],
@@ -338,10 +339,13 @@ export function createLoginCheck(deps: OAuthDeps, grants: GrantTokens) {
     try {
       const openGrant = await grants.open(server, tokenResponse.access_token);
       if (!openGrant) throw new AppError('conflict', 'the server was changed during the login; start again');
-      const { scope, expiresAt, refreshToken } = openGrant.tokens;
+      const { grant, tokens } = openGrant;
+      // Without a provider, the login lasts as long as the identity of the person is valid or can be checked.
+      const { expiresAt, refreshToken } = server.provider ? tokens : (tokens.identity ?? tokens);
       const expiresInS =
         expiresAt === undefined ? undefined : Math.max(0, Math.round((expiresAt - oauth.now()) / 1000));
-      return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+      const isRenewable = refreshToken !== undefined;
+      return { scope: tokens.scope, expiresInS, isRenewable, person: grant.person ?? undefined };
     } finally {
       const form = new URLSearchParams({ client_id: clientId, token: tokenResponse.access_token });
       await handleRevocation(server, { form }, requestId, oauth);
@@ -358,7 +362,7 @@ function describePassthrough({
   expires_in: expiresInS,
   refresh_token: refreshToken,
 }: TokenResponse): TrialLoginResult {
-  return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+  return { scope, expiresInS, isRenewable: refreshToken !== undefined, person: undefined };
 }
 
 function throwAsAppError(error: unknown): never {

@@ -1,4 +1,5 @@
 import type { Random } from '@toolhost/credentials/ids';
+import { isUnavailableError } from '@toolhost/errors/errors';
 import { localAccount } from '../local/identity.ts';
 import type { Identity, IdentityProvider } from '../manage/identity.ts';
 import { applyGroupRoles, savePerson } from '../manage/people.ts';
@@ -23,19 +24,14 @@ type PeopleDeps = {
 export function createPeople({ config, identity, db, random, now, welcomePerson }: PeopleDeps): People {
   const redirectUri = config.baseUrl + routes.loginCallback;
 
-  async function toStoredIdentity(userId: string, person: Identity, server: PeopleServer): Promise<StoredIdentity> {
-    const { issuer, subject, email, name, groups, refreshToken } = person;
-    return {
-      userId,
-      issuer,
-      subject,
-      email,
-      name,
-      groups: selectGroups(server.login.rules, groups),
-      isMember: (await findRole(db, userId, server.workspaceId)) !== undefined,
-      refreshToken,
-      expiresAt: now() + (refreshToken === undefined ? durations.uncheckedLogin : config.identityCheckMs),
-    };
+  const toIdentity = (userId: string, person: Identity, { login }: PeopleServer, hasMembership: boolean) => {
+    const ttlMs = person.refreshToken === undefined ? durations.uncheckedLogin : config.identityCheckMs;
+    return toStoredIdentity(userId, person, { ...login, isMember: hasMembership, expiresAt: now() + ttlMs });
+  };
+
+  /** Returns true if a person is a member of the server's workspace. In local mode, the only person is. */
+  async function isMember(userId: string, { workspaceId }: PeopleServer): Promise<boolean> {
+    return config.identity.isBuiltIn || (await findRole(db, userId, workspaceId)) !== undefined;
   }
 
   let localUserId: Promise<string> | undefined;
@@ -50,7 +46,7 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
         localUserId = undefined;
         throw error;
       });
-    return { ...(await toStoredIdentity(await localUserId, person, server)), isMember: true };
+    return toIdentity(await localUserId, person, server, true);
   }
 
   return {
@@ -66,15 +62,36 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
         await applyGroupRoles({ userId: id, groups: person.groups }, { db: transaction, random, now });
         return id;
       });
-      return toStoredIdentity(userId, person, server);
+      return toIdentity(userId, person, server, await isMember(userId, server));
     },
     async check(previous, server) {
       const person = await identity.check(previous.refreshToken ?? '', previous);
       const { userId } = previous;
-      await transact(db, (transaction) =>
-        applyGroupRoles({ userId, groups: person.groups }, { db: transaction, random, now }),
-      );
-      return toStoredIdentity(userId, person, server);
+      try {
+        await transact(db, (transaction) =>
+          applyGroupRoles({ userId, groups: person.groups }, { db: transaction, random, now }),
+        );
+        return toIdentity(userId, person, server, await isMember(userId, server));
+      } catch (error) {
+        if (!isUnavailableError(error)) throw error;
+        // The identity provider has replaced its refresh token, and this is the only copy. The next check repeats the
+        // rest.
+        return toIdentity(userId, person, server, previous.isMember);
+      }
     },
+    updateMembership: async (identity, server) => ({
+      ...identity,
+      isMember: await isMember(identity.userId, server),
+    }),
   };
+}
+
+type IdentityOfServer = Pick<StoredIdentity, 'isMember' | 'expiresAt'> & Pick<PeopleServer['login'], 'rules'>;
+
+function toStoredIdentity(
+  userId: string,
+  { issuer, subject, email, name, groups, refreshToken }: Identity,
+  { rules, isMember, expiresAt }: IdentityOfServer,
+): StoredIdentity {
+  return { userId, issuer, subject, email, name, ...selectGroups(rules, groups), isMember, refreshToken, expiresAt };
 }

@@ -9,6 +9,7 @@ import type { Hono } from 'hono';
 import { createAddressLimit, createReturnLimit } from '../edge/address-limit.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
 import { authenticate, findSessionActor } from '../manage/actors.ts';
+import { createLocalSignIn } from '../manage/local-sign-in.ts';
 import { createPublishedDocuments, type PublishedServer } from '../manage/published-documents.ts';
 import { createSignIn } from '../manage/sign-in.ts';
 import { createOAuthRouter, toResourceMetadata } from '../oauth/router.ts';
@@ -23,6 +24,7 @@ import { createManagerCredentials } from './adapters/callers.ts';
 import type { Caches } from './caches.ts';
 import type { CallLimiters } from './call-limiters.ts';
 import type { Foundation } from './foundation.ts';
+import type { FullConfig } from './full-config.ts';
 import type { Logins } from './logins.ts';
 import { createServerHostUrls } from './operation-deps.ts';
 
@@ -101,6 +103,7 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
       isWithinRateLimit: createPerMinuteLimit(loginRequestsPerMinute),
       getQueryCharge: unverifiedCallers.getQueryCharge,
     }),
+    localSignIn: createLocalPages(config, createPerMinuteLimit(loginRequestsPerMinute)),
     canSignOut: createPerMinuteLimit(loginRequestsPerMinute),
     signIn: createSignIn({
       db: oauth.db,
@@ -116,6 +119,10 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
     }),
   });
   return { serve, loginRouter };
+}
+
+function createLocalPages({ identity }: FullConfig, isWithinRateLimit: (request: IncomingMessage) => boolean) {
+  return identity.isBuiltIn ? createLocalSignIn({ findIdentity: identity.find, isWithinRateLimit }) : undefined;
 }
 
 function toPublishedServer(server: HostedServer | undefined): PublishedServer | undefined {

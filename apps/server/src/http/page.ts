@@ -9,7 +9,7 @@ const style = `
 :root { color-scheme: light dark; --ink: light-dark(#1a2027, #e9edf2); --soft: light-dark(#56616d, #a3aeba); --line: light-dark(#dde2e8, #333c47);
   --ground: light-dark(#f3f5f8, #0d1116); --paper: light-dark(#fff, #161b22); --panel: light-dark(#f5f7f9, #1e252e);
   --accent: light-dark(#0b5fce, #84b8ff); --on-accent: light-dark(#fff, #0b1420); --warn: light-dark(#fff5e0, #33280f); --warn-line: light-dark(#dfae4c, #8a6a20);
-  --good: light-dark(#187a3c, #6ed391); --bad: light-dark(#b3261e, #ff9c93); }
+  --good: light-dark(#187a3c, #6ed391); --bad: light-dark(#b3261e, #ff9c93); --bad-ground: light-dark(#fdeeec, #351b19); --input-line: light-dark(#75818e, #74808d); }
 * { box-sizing: border-box; }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); margin: 0; padding: 4rem 1rem; overflow-wrap: anywhere; }
 main { max-width: 40rem; margin: 0 auto; padding: 2.25rem; background: var(--paper); border: 1px solid var(--line); border-radius: .9rem; box-shadow: 0 1px 2px #0000000a, 0 10px 30px #0000000d; }
@@ -21,7 +21,7 @@ code { padding: .1rem .4rem; } pre { margin: .5rem 0; padding: .75rem 1rem; whit
 dl { margin: 1.5rem 0; border-top: 1px solid var(--line); }
 dl div { display: grid; grid-template-columns: 11rem 1fr; gap: 0 1rem; padding: .7rem 0; border-bottom: 1px solid var(--line); }
 main > :last-child { margin-bottom: 0; } dl:last-child div:last-child { border: 0; padding-bottom: 0; }
-dt { color: var(--soft); } dd { margin: 0; font-weight: 600; } small { display: block; font-weight: 400; font-size: .875rem; }
+dt { color: var(--soft); } dd { grid-column: 2; margin: 0; font-weight: 600; } dd + dd { margin-top: .5rem; } small { display: block; font-weight: 400; font-size: .875rem; }
 dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .25rem .4rem; font-weight: 400; }
 .warn { background: var(--warn); border: 1px solid var(--warn-line); border-radius: .6rem; padding: .75rem 1rem; margin: 1.5rem 0; }
 .mark { display: block; width: 2.5rem; height: 2.5rem; margin: 0 0 1rem; padding: .4rem; border: 2px solid; border-radius: 50%; fill: none; stroke: currentColor; stroke-width: 2.5; stroke-linecap: round; stroke-linejoin: round; }
@@ -29,6 +29,11 @@ dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
 .brand { display: flex; align-items: center; gap: .6rem; font-weight: 680; font-size: 1.125rem; margin: 0 0 2.5rem; }
 .columns { display: grid; gap: 1.5rem 2.5rem; grid-template-columns: repeat(6, 1fr); } main:has(.columns) { max-width: 68rem; }
 .columns > * { grid-column: span 2; } .columns > :nth-child(-n + 2) { grid-column: span 3; } .columns h1 { font-size: 2.25rem; line-height: 1.15; } .columns h2 { margin-top: 0; }
+.problems { background: var(--bad-ground); border: 1px solid var(--bad); border-radius: .6rem; padding: .75rem 1rem; margin: 1.5rem 0; } .problems ul { margin: .25rem 0 0; padding: 0 0 0 1.25rem; }
+.field { margin: 1.5rem 0; } .field label { display: block; font-weight: 600; margin: 0 0 .4rem; } .field label .soft { font-weight: 400; } .field small { margin: .4rem 0 0; }
+.field input { font: inherit; width: 100%; min-height: 2.75rem; padding: .5rem .75rem; color: var(--ink); background: var(--paper); border: 1px solid var(--input-line); border-radius: .5rem; }
+.field input[aria-invalid] { border-color: var(--bad); box-shadow: inset 0 0 0 1px var(--bad); }
+.problem { color: var(--bad); font-size: .875rem; font-weight: 600; margin: .4rem 0 0; } .problem::before { content: '⚠ ' / 'Error: '; }
 fieldset { border: 1px solid var(--line); border-radius: .6rem; padding: .25rem 1rem; margin: 1.5rem 0; } legend { color: var(--soft); padding: 0 .4rem; }
 fieldset label { display: flex; gap: .75rem; align-items: baseline; padding: .7rem 0; border-bottom: 1px solid var(--line); font-weight: 600; } fieldset label:last-child { border: 0; }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.75rem; }

@@ -20,12 +20,15 @@ export const localAccount = {
   email_verified: true,
 };
 
-/** Creates the provider. It starts at the first sign-in, on `preferredPort` or, if that is taken, on any free port. */
-export function createLocalIdentity(preferredPort: number, redirectUris: string[]): LocalIdentity {
+/**
+ * Creates the provider, which starts at the first sign-in. It listens on a free loopback port for this service, which
+ * serves its pages below `issuer` to browsers.
+ */
+export function createLocalIdentity(issuer: string, redirectUris: string[]): LocalIdentity {
   let startPromise: Promise<{ options: IdentityOptions; server: Server }> | undefined;
   return {
     async getOptions() {
-      startPromise ??= startProvider(preferredPort, redirectUris);
+      startPromise ??= startProvider(issuer, redirectUris);
       return (await startPromise).options;
     },
     async close() {
@@ -37,13 +40,13 @@ export function createLocalIdentity(preferredPort: number, redirectUris: string[
 }
 
 async function startProvider(
-  preferredPort: number,
+  issuer: string,
   redirectUris: string[],
 ): Promise<{ options: IdentityOptions; server: Server }> {
   const { Provider: OidcProvider } = await import('oidc-provider');
   const server = createServer();
-  const port = await listen(server, preferredPort);
-  const issuer = `http://127.0.0.1:${port}`;
+  const port = await listen(server);
+  const { host, pathname: mountPath } = new URL(issuer);
   const clientSecret = randomBytes(32).toString('base64url');
   const provider = new OidcProvider(issuer, {
     adapter: createMemoryAdapter(),
@@ -68,7 +71,7 @@ async function startProvider(
     cookies: { keys: [randomBytes(32).toString('base64url')] },
     features: { devInteractions: { enabled: false } },
     findAccount: (_context, id) => ({ accountId: id, claims: () => ({ ...localAccount, sub: id }) }),
-    interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
+    interactions: { url: (_context, interaction) => `${mountPath}/interaction/${interaction.uid}` },
     jwks: { keys: [await generateSigningKey()] },
     renderError(context) {
       context.type = 'html';
@@ -79,11 +82,18 @@ async function startProvider(
     },
   });
   const handleRequest = provider.callback();
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (!isLoopbackHost(request.headers.host, port)) refuse(response, 421, 'Open this page at 127.0.0.1.');
-    else if (!request.url?.startsWith('/interaction/')) handleRequest(request, response);
+  server.on('request', (request: IncomingMessage & { originalUrl?: string }, response: ServerResponse) => {
+    if (!isLoopbackHost(request.headers.host, port)) {
+      refuse(response, 421, 'This port is only for Toolhost itself.');
+      return;
+    }
+    // The provider builds its URLs from both.
+    request.headers.host = host;
+    request.originalUrl = request.url ?? '/';
+    request.url = request.originalUrl.slice(mountPath.length);
+    if (!request.url.startsWith('/interaction/')) handleRequest(request, response);
     else
-      handleInteraction(provider, request, response).catch(() =>
+      handleInteraction(provider, mountPath, request, response).catch(() =>
         refuse(
           response,
           400,
@@ -91,7 +101,7 @@ async function startProvider(
         ),
       );
   });
-  return { options: { issuer, clientId, clientSecret }, server };
+  return { options: { issuer, clientId, clientSecret, internalOrigin: `http://127.0.0.1:${port}` }, server };
 }
 
 /** Returns true if the Host header is a loopback name. Any other name indicates an attack by DNS rebinding. */
@@ -139,6 +149,7 @@ async function generateSigningKey(): Promise<{ kty: string; alg: string; use: st
  */
 async function handleInteraction(
   provider: Provider,
+  mountPath: string,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -172,23 +183,20 @@ async function handleInteraction(
       'Sign in',
       html`<h1>Sign in to Toolhost on this machine</h1>
 <p class="soft">Local mode has one user: anyone who can reach this machine's loopback address. In production, your own identity provider signs users in.</p>
-<form method="post" action="${interactionPath}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
+<form method="post" action="${mountPath}${interactionPath}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
     ),
   );
 }
 
-/** Listens on `preferredPort`, or on a free port if it is in use. Returns the port. */
-function listen(server: Server, preferredPort: number): Promise<number> {
+/** Listens on a free loopback port. Returns the port. */
+function listen(server: Server): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EADDRINUSE') reject(error);
-      else server.listen(0, '127.0.0.1');
-    });
+    server.once('error', reject);
     server.on('listening', () => {
       const address = server.address();
       resolve(typeof address === 'object' && address ? address.port : 0);
     });
-    server.listen(preferredPort, '127.0.0.1');
+    server.listen(0, '127.0.0.1');
   });
 }
 

@@ -17,7 +17,7 @@ export type SharedServices = {
   close(): Promise<void>;
 };
 
-/** Starts the services of local mode on ports next to the main port, so that their URLs stay the same. */
+/** Starts the services of local mode. The example upstream has the port next to the main port, so that its URL stays. */
 export async function startSharedServices(
   { config, secrets: { oidc } }: Settings,
   baseUrl: string,
@@ -25,7 +25,9 @@ export async function startSharedServices(
 ): Promise<SharedServices> {
   const hasExample = config.mode === 'local' && config.demo;
   const example = hasExample ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
-  const localProvider = oidc ? undefined : createLocalIdentity(port + 2, getRedirectUris(config, baseUrl));
+  const localProvider = oidc
+    ? undefined
+    : createLocalIdentity(baseUrl + routes.localIdentity, getRedirectUris(config, baseUrl));
   return {
     examplePort: example?.port,
     maintainsExample: hasExample,

@@ -42,7 +42,13 @@ export type IdentityProvider = {
   check(refreshToken: string, previous: { issuer: string; subject: string }): Promise<Identity>;
 };
 
-export type IdentityOptions = { issuer: string; clientId: string; clientSecret: string };
+export type IdentityOptions = {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** Origin at which this service reaches the provider, if that is not the issuer's. */
+  internalOrigin?: string;
+};
 
 /**
  * Finds the settings of the identity provider at the first sign-in. `host` is its name for people. `isBuiltIn` is true
@@ -196,11 +202,14 @@ function hasControlCharacters(text: string): boolean {
 
 async function discover(findOptions: () => Promise<IdentityOptions>): Promise<Configuration> {
   const oidc = await loadLibrary();
-  const { issuer, clientId, clientSecret } = await findOptions();
+  const { issuer, clientId, clientSecret, internalOrigin } = await findOptions();
   const url = new URL(issuer);
   // By default, the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
-  const options = { execute, [oidc.customFetch]: fetchFromProvider };
+  // In local mode, the public URL may lead to a forwarded port, which only the browser can reach.
+  const fetchInternally: CustomFetch = (target, request) =>
+    fetchFromProvider(internalOrigin === undefined ? target : target.replace(url.origin, internalOrigin), request);
+  const options = { execute, [oidc.customFetch]: fetchInternally };
   return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), options);
 }
 

@@ -27,6 +27,8 @@ export type WebDeps = RestDeps & {
   loginRouter: Hono<{ Bindings: HttpBindings }>;
   /** Server cards, the catalog, and other documents for directories. */
   publishedDocuments: Hono<{ Bindings: HttpBindings }>;
+  /** Pages of the identity provider of local mode. */
+  localSignIn: Hono<{ Bindings: HttpBindings }> | undefined;
   /** Sign-in to the dashboard. */
   signIn: Hono<{ Bindings: HttpBindings }>;
   /** Returns true if the sender may sign out again in this minute. Limited, because a sign-out queries the database. */
@@ -75,6 +77,7 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
       strictTransportSecurity: false,
     }),
   );
+  if (deps.localSignIn) web.route('/', deps.localSignIn);
   web.route('/', deps.publishedDocuments);
   web.get(routes.metrics, (c) => deps.metrics(c.env.incoming));
   const publicDocuments = {

@@ -1,4 +1,5 @@
 import { OAuthError } from '@toolhost/errors/errors';
+import { commandLineRedirectUri } from '@toolhost/mcp-clients/clients';
 import type { LoginRules } from '@toolhost/tool-config/login';
 import { routes } from '../routes.ts';
 import { findMissingScopes } from '../store/logins/missing-scopes.ts';
@@ -64,7 +65,8 @@ export async function authorize(
 
 /**
  * Returns true if a client may log in: the URL of its document is listed, or the redirect URIs that it registered are
- * all listed. Its name and its id prove nothing. The login check of the dashboard is always allowed.
+ * all listed. Its name and its id prove nothing. The login check of the dashboard and the command line are always
+ * allowed.
  */
 function isAllowedClient(
   { clients }: LoginRules,
@@ -76,7 +78,7 @@ function isAllowedClient(
   if ([...ownHosts.names].some((name) => redirectUri === ownHosts.getBaseUrl(name) + routes.loginCheck)) return true;
   if (redirectUri === baseUrl + routes.loginCheck) return true;
   if (host !== undefined) return clients.includes(id) || isRegisteredRedirect(clients, redirectUri);
-  return redirectUris.every((uri) => isRegisteredRedirect(clients, uri));
+  return redirectUris.every((uri) => isRegisteredRedirect([...clients, commandLineRedirectUri], uri));
 }
 
 function createClientError(): OAuthError {

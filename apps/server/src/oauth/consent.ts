@@ -48,10 +48,11 @@ export type ConsentRequest = {
 
 /**
  * Returns the context in which a form is sealed. A form of another server, another view, or an earlier agreement of
- * this server cannot be opened.
+ * this server cannot be opened. A form that named other hosts for the person's values cannot be opened either.
  */
-function getConsentContext(server: LoginServer, view: string | undefined): string {
-  return `consent|${server.id}|${formatAgreement(server.agreement, view)}`;
+function getConsentContext({ id, agreement, login }: LoginServer, view: string | undefined): string {
+  const valuesAgreement = login && login.fields.length > 0 ? `|${login.valuesAgreement}` : '';
+  return `consent|${id}|${formatAgreement(agreement, view)}${valuesAgreement}`;
 }
 
 function sealRequest(server: LoginServer, request: ConsentRequest, { keyring }: OAuthDeps): string {
@@ -132,7 +133,7 @@ export async function handleDecision(
   { form, headers, requestId }: FormRequest,
   deps: OAuthDeps,
 ): Promise<BrowserResponse> {
-  const request = openConsentForm(server, form, headers, deps);
+  const request = await updatePerson(server, openConsentForm(server, form, headers, deps), deps);
   const cookieStore = createCookieStore(deps.baseUrl);
   const clearedCookie = cookieStore.clear(getConsentCookieName(request.consentId));
   const decision = form.get('decision');
@@ -150,6 +151,17 @@ export async function handleDecision(
   return server.provider
     ? departToProvider({ ...server, provider: server.provider }, consent, headers.cookie, deps)
     : finishLogin(server, consent, deps);
+}
+
+/** Returns a request with the current membership of its person. */
+async function updatePerson(
+  { login, workspaceId }: LoginServer,
+  request: ConsentRequest,
+  { people }: OAuthDeps,
+): Promise<ConsentRequest> {
+  const { identity } = request;
+  if (!login || !identity) return request;
+  return { ...request, identity: await people.updateMembership(identity, { workspaceId, login }) };
 }
 
 /**
@@ -283,7 +295,7 @@ async function storeLogin(
  * Returns the suffix of the state, which names the host where the login started. Empty for the host of BASE_URL, to
  * which the provider redirects.
  */
-function toStateSuffix({ issuer }: LoginServer, { baseUrl }: OAuthDeps): string {
+export function toStateSuffix({ issuer }: LoginServer, { baseUrl }: OAuthDeps): string {
   const { host } = new URL(issuer);
   return host === new URL(baseUrl).host ? '' : `.${Buffer.from(host).toString('base64url')}`;
 }
@@ -317,7 +329,10 @@ function openConsentForm(
     throw createDeniedError('the form was sent from another site');
   const sealed = form.get('request') ?? '';
   const text = deps.keyring.openFromClient(sealed, getConsentContext(server, form.get('view') ?? undefined));
-  if (text === undefined) throw createDeniedError('the form was not issued by this server');
+  if (text === undefined)
+    throw createDeniedError(
+      'the form is not of this server, or the server was changed since; start again in the client',
+    );
   const request = JSON.parse(text) as ConsentRequest;
   const browser = createCookieStore(deps.baseUrl).read(cookie, getConsentCookieName(request.consentId));
   if (browser === undefined || hashSecret(browser) !== request.browser)

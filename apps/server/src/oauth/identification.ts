@@ -4,7 +4,7 @@ import { transact } from '../store/engine/watched-dialect.ts';
 import { consumeAuthorization, insertAuthorization } from '../store/logins/grants.ts';
 import { contexts } from '../store/sealing/sealing.ts';
 import { findClient, isKnownRedirect, type OAuthClient } from './clients.ts';
-import { type ConsentRequest, showConsent } from './consent.ts';
+import { type ConsentRequest, getStateHost, showConsent, toStateSuffix } from './consent.ts';
 import { createCookieStore, getLoginCookieName, loginPrefix } from './login-cookies.ts';
 import { createClientRedirect, createErrorWithLink } from './login-pages.ts';
 import {
@@ -22,12 +22,16 @@ type ClientRequest = Omit<ConsentRequest, 'consentId' | 'browser' | 'expiresAt'>
 /** Sealed part of a login whose person is at the identity provider. */
 type PendingIdentification = { request: ClientRequest; secrets: SignInSecrets };
 
-/** State of a login at the identity provider: a prefix, the slug of the server, and a secret. */
-const statePattern = /^mcp\.([a-z0-9-]{1,63})\.[\w-]+$/;
+/**
+ * State of a login at the identity provider: a prefix, the slug of the server, and the state of a login, which names
+ * the host where it started.
+ */
+const statePattern = /^mcp\.([a-z0-9-]{1,63})\.([\w-]+(?:\.[\w-]+)?)$/;
 
-/** Returns the slug of the server that a state belongs to. Undefined for a sign-in to the dashboard. */
-export function getSlugOfState(state: string | undefined): string | undefined {
-  return statePattern.exec(state ?? '')?.[1];
+/** Returns the parts of a state, which anyone may have made up. Undefined for a sign-in to the dashboard. */
+export function parseIdentityState(state: string | undefined): { slug: string; host: string | undefined } | undefined {
+  const [, slug, loginState] = statePattern.exec(state ?? '') ?? [];
+  return slug === undefined ? undefined : { slug, host: getStateHost(loginState) };
 }
 
 /**
@@ -51,7 +55,7 @@ export async function startIdentification(
       deps,
     );
   const createSecret = () => newSecret(deps.random);
-  const state = `mcp.${server.slug}.${createSecret()}`;
+  const state = `mcp.${server.slug}.${createSecret()}${toStateSuffix(server, deps)}`;
   const secrets: SignInSecrets = { state, verifier: createSecret(), nonce: createSecret() };
   const pending: PendingIdentification = { request, secrets };
   const bindingSecret = createSecret();
@@ -155,7 +159,8 @@ async function refuse(
 ): Promise<BrowserResponse> {
   deps.onEvent('failed');
   const person = getPersonName(identity);
-  const detail = { client: request.clientName, error: 'access_denied', ...(person !== undefined && { person }) };
+  const people = person === undefined ? {} : { people: { person } };
+  const detail = { client: request.clientName, error: 'access_denied', ...people };
   const event = { server, workspaceId: server.workspaceId, name: 'loginFailed', detail, requestId } as const;
   await transact(deps.db, (db) => recordLoginEvent(db, event, deps));
   const outcome = { error: new OAuthError('access_denied', refusal), state: request.state };

@@ -4,6 +4,7 @@ import { html } from 'hono/html';
 import { type Markup, renderPage, showInvisible } from '../http/page.ts';
 import { formatRedirectUri, isLocalRedirect, type OAuthClient } from './clients.ts';
 import type { ConsentRequest } from './consent.ts';
+import { formatHosts } from './login-fields-page.ts';
 import { maxChoices } from './login-values.ts';
 import type { AccountChoice, BrowserResponse, LoginServer, LoginView, Provider } from './oauth-deps.ts';
 import { getPersonName, getPersonView, type ServerLogin } from './people.ts';
@@ -34,6 +35,7 @@ export function renderConsentPage(
   const viewName = (login && identity && getPersonView(login, identity)) ?? request.view;
   const view = viewName === undefined ? undefined : server.findView(viewName);
   const scopes = request.scope === '' ? [] : request.scope.split(' ');
+  const tools = server.listTools();
   return renderPage(
     `Allow ${name}?`,
     html`<h1>Allow “<bdi>${name}</bdi>” to use <bdi>${showInvisible(server.name)}</bdi>?</h1>
@@ -44,13 +46,13 @@ ${renderFact('Redirects to', formatRedirectUri(request.redirectUri))}
 ${identity ? renderFact('You are', showInvisible(getPersonName(identity) ?? 'A person without a name'), `Signed in at ${identityHost}`) : ''}
 ${provider ? renderFact('Requested permissions', scopes.length > 0 ? renderScopes(scopes) : 'Default permissions of the provider') : ''}
 ${renderFact('Server', showInvisible(server.name), view ? `${server.issuer}/${view.name}` : server.issuer)}
-${view ? renderFact('Limited to view', showInvisible(view.title), formatTools(view)) : ''}
-${login && !view ? renderFact('Tools', String(server.listTools().length), formatTools({ tools: server.listTools() })) : ''}
+${view ? renderFact('Limited to view', showInvisible(view.title), ...describeTools(view)) : ''}
+${login && !view ? renderFact('Tools', String(tools.length), ...describeTools({ tools })) : ''}
 ${renderFact('Operated by', showInvisible(server.operator), 'Not verified by this service.')}
 ${server.actsIn === undefined ? '' : renderFact('Acts in', server.actsIn)}
 ${provider ? renderFact('Login provider', provider.host) : ''}
 ${provider && audience.length > 0 ? renderFact('Token is sent to', audience.join(', ')) : ''}
-${state ? renderStoredFields(login, state) : ''}
+${login && state ? renderStoredFields(login, state) : ''}
 </dl>
 ${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The response is sent to a program on this device. Any program on it could have used this name.</p>` : ''}
 <form method="post" action="${new URL(server.issuer).pathname}/consent">
@@ -65,38 +67,39 @@ ${state && Object.keys(state.values).length > 0 ? html`<button type="submit" nam
   );
 }
 
-/** Renders the stored values of a person that a login will use: where they are sent, never the values. */
-function renderStoredFields(login: ServerLogin | undefined, { values, refused }: ValuesState): Markup {
-  const stored = (login?.fields ?? []).filter(({ name }) => Object.hasOwn(values, name));
-  return html`${stored.map(({ name, label, hosts }) =>
-    renderFact(
-      showInvisible(label),
-      refused.includes(name) ? 'Refused by the API' : 'Stored',
-      `Sent to ${hosts.join(', ')}`,
-    ),
-  )}`;
+/**
+ * Renders the stored values of a person that a login will use: where they are sent, never the values. The owner of the
+ * server chose the labels, so they must not look like facts of this service.
+ */
+function renderStoredFields({ fields }: ServerLogin, { values, refused }: ValuesState): Markup | '' {
+  const stored = fields.filter(({ name }) => Object.hasOwn(values, name));
+  if (stored.length === 0) return '';
+  return html`<div><dt>Your details</dt>${stored.map((field) => {
+    const isRefused = refused.includes(field.name);
+    const status = isRefused ? html`<span class="bad">Refused by the API.</span> You will be asked for it.` : 'Stored.';
+    return html`<dd><bdi>${showInvisible(field.label)}</bdi><small>${status} Sent to <bdi>${formatHosts(field.hosts, fields)}</bdi>.</small></dd>`;
+  })}</div>`;
 }
 
 const maxListedTools = 20;
 
 /** Describes the tools of a view, in one sentence each for read-only tools and for the others. */
-function formatTools({ tools }: Pick<LoginView, 'tools'>): string {
+function describeTools({ tools }: Pick<LoginView, 'tools'>): string[] {
   const listTools = (isReadOnly: boolean) => {
     const names = tools.filter((tool) => tool.isReadOnly === isReadOnly).map((tool) => showInvisible(tool.name));
     const hiddenCount = names.length - maxListedTools;
     return names.slice(0, maxListedTools).join(', ') + (hiddenCount > 0 ? ` and ${hiddenCount} more` : '');
   };
   const [readOnlyTools, changingTools] = [listTools(true), listTools(false)];
-  const sentences = [
+  return [
     ...(readOnlyTools === '' ? [] : [`It can read with: ${readOnlyTools}.`]),
     ...(changingTools === '' ? ['It changes nothing.'] : [`It can change data with: ${changingTools}.`]),
   ];
-  return sentences.join(' ');
 }
 
-function renderFact(name: string, value: string | Markup, note?: string): Markup {
+function renderFact(name: string, value: string | Markup, ...notes: readonly string[]): Markup {
   const displayedValue = typeof value === 'string' ? html`<bdi>${value}</bdi>` : value;
-  return html`<div><dt>${name}</dt><dd>${displayedValue}${note === undefined ? '' : html`<small>${note}</small>`}</dd></div>`;
+  return html`<div><dt>${name}</dt><dd>${displayedValue}${notes.map((note) => html`<small>${note}</small>`)}</dd></div>`;
 }
 
 function renderScopes(scopes: readonly string[]): Markup {
@@ -107,7 +110,9 @@ function renderScopes(scopes: readonly string[]): Markup {
  * Renders the page that sends the browser to the provider. It is a page and not a redirect, because browsers apply
  * form-action to redirects that follow a form.
  */
-export function renderDeparturePage({ provider: { host } }: { provider: Provider }, url: URL): string {
+export function renderDeparturePage({ provider }: { provider: Provider }, url: URL): string {
+  // The host of the provider may contain `{{NAME}}`, which the URL contains filled in.
+  const host = provider.host.includes('{{') ? url.host : provider.host;
   return renderPage(
     'Continue to login',
     html`<h1>Log in at ${host}</h1>

@@ -14,6 +14,8 @@ export type StoredIdentity = {
   name: string | undefined;
   /** Groups that the rules of the server mention. */
   groups: readonly string[];
+  /** Groups that the rules mentioned at the last check. The person may also be in one that was added later. */
+  checkedGroups: readonly string[];
   isMember: boolean;
   /** Refresh token of the identity provider, for the next check. Undefined if it issued none. */
   refreshToken: string | undefined;
@@ -42,6 +44,8 @@ export type People = {
    * @throws AppError unauthenticated if it no longer knows the person, unavailable
    */
   check(identity: StoredIdentity, server: PeopleServer): Promise<StoredIdentity>;
+  /** Updates the membership of a person, who may have left the workspace since they were identified. */
+  updateMembership(identity: StoredIdentity, server: PeopleServer): Promise<StoredIdentity>;
 };
 
 /** A field of a login, and the hosts that receive its value. */
@@ -62,12 +66,15 @@ export type ServerLogin = {
 /**
  * Returns the groups of a person that a server's rules mention. The others decide nothing, so they are not stored.
  */
-export function selectGroups({ allow, views }: LoginRules, groups: readonly string[]): string[] {
+export function selectGroups(
+  { allow, views }: LoginRules,
+  groups: readonly string[],
+): Pick<StoredIdentity, 'groups' | 'checkedGroups'> {
   const mentioned = new Set([...(allow?.groups ?? []), ...(views ?? []).flatMap(({ group }) => group ?? [])]);
-  return groups.filter((group) => mentioned.has(group));
+  return { groups: groups.filter((group) => mentioned.has(group)), checkedGroups: [...mentioned] };
 }
 
-type Person = Pick<StoredIdentity, 'email' | 'name' | 'groups' | 'isMember'>;
+type Person = Pick<StoredIdentity, 'email' | 'name' | 'groups' | 'checkedGroups' | 'isMember'>;
 
 /** Returns the reason why a person may not log in, as a sentence for them. Undefined if they may. */
 export function findRefusal({ rules, hasOauth }: ServerLogin, person: Person): string | undefined {
@@ -79,9 +86,19 @@ export function findRefusal({ rules, hasOauth }: ServerLogin, person: Person): s
   return undefined;
 }
 
-/** Returns true if a person may call a server, by its current rules. */
-export function isPersonAllowed(login: ServerLogin, person: StoredIdentity | undefined): boolean {
-  return person ? findRefusal(login, person) === undefined : !login.identifiesPeople;
+/**
+ * Returns true if a person may call a server, by its current rules. A login that they limited to one view
+ * (`agreedView`) gets no other view.
+ */
+export function isPersonAllowed(
+  login: ServerLogin,
+  person: StoredIdentity | undefined,
+  agreedView: string | undefined,
+): boolean {
+  if (!person) return !login.identifiesPeople;
+  if (findRefusal(login, person) !== undefined) return false;
+  const view = getPersonView(login, person);
+  return view === undefined || agreedView === undefined || agreedView === view;
 }
 
 function isAllowed(allow: LoginRules['allow'], { email, groups, isMember }: Person): boolean {
@@ -93,8 +110,12 @@ function isAllowed(allow: LoginRules['allow'], { email, groups, isMember }: Pers
   );
 }
 
-function findViewRule({ views = [] }: LoginRules, { groups }: Person) {
-  return views.find(({ group }) => group === undefined || groups.includes(group));
+/** Returns the first rule that matches a person. Undefined if it is not known that an earlier one does not. */
+function findViewRule({ views = [] }: LoginRules, { groups, checkedGroups }: Person) {
+  const rule = views.find(
+    ({ group }) => group === undefined || groups.includes(group) || !checkedGroups.includes(group),
+  );
+  return rule?.group === undefined || groups.includes(rule.group) ? rule : undefined;
 }
 
 /** Returns the view that a person gets at every URL of a server. Undefined if the rules name no views. */

@@ -6,14 +6,17 @@ import { areValuesUsable, getValuesState, type PersonValuesStore } from './perso
 /** Server at which a person is logged in. */
 type PersonServer = { id: string; workspaceId: string; provider?: unknown; login: ServerLogin };
 
+/** Login of a person at a server. */
+export type PersonLogin = { tokens: ProviderTokens; agreedView: string | undefined };
+
 /** Returns the reason why a login can no longer be used, for the log. Undefined if it can. */
 export async function findPersonProblem(
   server: PersonServer,
-  tokens: ProviderTokens,
+  { tokens, agreedView }: PersonLogin,
   personValues: PersonValuesStore,
 ): Promise<string | undefined> {
   const { login } = server;
-  if (!isPersonAllowed(login, tokens.identity)) return 'the person may no longer use the server';
+  if (!isPersonAllowed(login, tokens.identity, agreedView)) return 'the person may no longer use the server';
   const values = await findLoginValues(server, tokens, personValues);
   return values ? undefined : 'values of the person are missing, were refused, or are for other hosts';
 }

@@ -13,7 +13,7 @@ import { handleAccountChoice, handleCallback } from './callback.ts';
 import { type TokenEndpointRequest, usesBasic } from './client-authentication.ts';
 import { clientAuthMethods, registerClient } from './clients.ts';
 import { getStateHost, handleDecision } from './consent.ts';
-import { finishIdentification, getSlugOfState } from './identification.ts';
+import { finishIdentification, parseIdentityState } from './identification.ts';
 import { renderOAuthErrorPage } from './login-pages.ts';
 import {
   type BrowserResponse,
@@ -88,8 +88,7 @@ function withRequestHost(server: LoginServer, host: string | undefined, { ownHos
  * Returns the URL of a callback at the host where its login started, which the state names. The provider redirects to
  * the host of BASE_URL. Returns undefined if the login started there, or if the host is not a name of this machine.
  */
-function getStartUrl(c: Context<Env>, { ownHosts }: OAuthDeps): string | undefined {
-  const host = getStateHost(c.req.query('state'));
+function getStartUrl(c: Context<Env>, host: string | undefined, { ownHosts }: OAuthDeps): string | undefined {
   if (host === undefined || !ownHosts.names.has(host) || host === c.req.header('host')?.toLowerCase()) return undefined;
   const { pathname, search } = new URL(c.req.url);
   return ownHosts.getBaseUrl(host) + pathname + search;
@@ -155,7 +154,7 @@ function addPages(router: Hono<Env>, deps: OAuthRouterDeps): void {
     respondWithPage(async (c, server) => {
       if (server.provider?.returnsForm)
         throw new OAuthError('invalid_request', 'the provider must return with a form (response_mode form_post)');
-      const location = getStartUrl(c, deps.oauth);
+      const location = getStartUrl(c, getStateHost(c.req.query('state')), deps.oauth);
       if (location !== undefined) return { status: 302, html: '', location };
       return returnFromProvider(c, server, getQuery(c));
     }),
@@ -203,13 +202,16 @@ function addPages(router: Hono<Env>, deps: OAuthRouterDeps): void {
  */
 function addIdentityReturn(router: Hono<Env>, deps: OAuthRouterDeps): void {
   router.get(routes.loginCallback, async (c, next) => {
-    const slug = getSlugOfState(c.req.query('state'));
-    if (slug === undefined) return next();
+    const state = parseIdentityState(c.req.query('state'));
+    if (state === undefined) return next();
     setPageHeaders(c);
     try {
       checkRate(c, deps);
-      const server = await deps.oauth.findServer(slug, deps.getQueryCharge(c.env.incoming));
-      if (!server) throw createNotFoundError();
+      const location = getStartUrl(c, state.host, deps.oauth);
+      if (location !== undefined) return send(c, { status: 302, html: '', location });
+      const found = await deps.oauth.findServer(state.slug, deps.getQueryCharge(c.env.incoming));
+      if (!found) throw createNotFoundError();
+      const server = withRequestHost(found, c.req.header('host'), deps.oauth);
       const request = {
         query: new URL(c.req.url).searchParams,
         cookieHeader: c.req.header('cookie'),

@@ -11,8 +11,8 @@ import {
   reserveLoginBytes,
 } from '../store/logins/grants.ts';
 import { insertCode } from '../store/logins/issued-tokens.ts';
-import { durations, type LoginResult, type LoginServer, type OAuthDeps } from './oauth-deps.ts';
-import { getPersonName } from './people.ts';
+import { durations, type LoginResult, type LoginServer, type OAuthDeps, type ProviderTokens } from './oauth-deps.ts';
+import { findRefusal, getPersonName } from './people.ts';
 import { sealTokens, wrapKey } from './provider.ts';
 import { recordLoginEvent } from './token.ts';
 
@@ -20,19 +20,23 @@ import { recordLoginEvent } from './token.ts';
 type LoginTarget = Pick<Authorization, 'client_id' | 'client_name' | 'redirect_uri' | 'code_challenge' | 'scope'>;
 type FinishedLogin = { login: LoginTarget; result: LoginResult; agreement: string; requestId: string };
 
-/** Stores the result of the login, and returns our one-time code for it. */
+/**
+ * Stores the result of the login, and returns our one-time code for it.
+ * @throws OAuthError access_denied if the person may no longer log in
+ */
 export async function storeGrant(
   server: LoginServer,
   { login, result, agreement, requestId }: FinishedLogin,
   deps: OAuthDeps,
 ): Promise<string> {
   const view = getAgreedView(agreement);
-  const { identity } = result.tokens;
+  const tokens = await updatePerson(server, result.tokens, deps);
+  const { identity } = tokens;
   const id = newId(deps.random, 'grt');
   const grantKey = Buffer.from(deps.random(32));
   const code = newSecret(deps.random);
   const now = deps.now();
-  const sealed = sealTokens(deps.keyring, { id, workspace_id: result.workspaceId }, grantKey, result.tokens);
+  const sealed = sealTokens(deps.keyring, { id, workspace_id: result.workspaceId }, grantKey, tokens);
   await transact(deps.db, async (db) => {
     await insertGrant(db, {
       id,
@@ -77,4 +81,17 @@ export async function storeGrant(
     await recordLoginEvent(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId }, deps);
   });
   return code;
+}
+
+/** Returns the tokens with the current membership of the person, who may have left the workspace at the provider. */
+async function updatePerson(
+  { login, workspaceId }: LoginServer,
+  tokens: ProviderTokens,
+  { people }: OAuthDeps,
+): Promise<ProviderTokens> {
+  if (!login || !tokens.identity) return tokens;
+  const identity = await people.updateMembership(tokens.identity, { workspaceId, login });
+  const refusal = findRefusal(login, identity);
+  if (refusal !== undefined) throw new OAuthError('access_denied', refusal);
+  return { ...tokens, identity };
 }

@@ -34,7 +34,7 @@ import {
   type TokenResponse,
 } from './oauth-deps.ts';
 import { issueProviderToken, openRefreshToken, refreshAndShare } from './passthrough.ts';
-import { findPersonProblem } from './person-login.ts';
+import { findPersonProblem, type PersonLogin } from './person-login.ts';
 import { openTokens, unwrapKey, wrapKey } from './provider.ts';
 import { toChallenge } from './provider-requests.ts';
 import { getNextExpiry, type OpenGrant, refreshAtProvider } from './provider-tokens.ts';
@@ -258,14 +258,14 @@ async function getCurrentTokens(
     openGrant = renewed;
     tokens = renewed.tokens;
   }
-  await checkPerson(server, tokens, deps);
+  await checkPerson(server, { tokens, agreedView: getAgreedView(grant.agreement) }, deps);
   return tokens;
 }
 
 /** Rejects a person who may no longer log in, or whose values must be entered again. @throws OAuthError invalid_grant */
-async function checkPerson({ login, ...server }: LoginServer, tokens: ProviderTokens, deps: OAuthDeps): Promise<void> {
+async function checkPerson({ login, ...server }: LoginServer, person: PersonLogin, deps: OAuthDeps): Promise<void> {
   if (!login) return;
-  const problem = await findPersonProblem({ ...server, login }, tokens, deps.personValues);
+  const problem = await findPersonProblem({ ...server, login }, person, deps.personValues);
   if (problem !== undefined) throw createInvalidGrantError(problem);
 }
 

@@ -333,6 +333,8 @@ export type ConnectionProbe = {
   responses: { initialize: ProbeJson; discover: ProbeJson; tools: ProbeJson; statelessTools: ProbeJson };
   /** Known clients whose registration is refused, with the reason. */
   refusedClients: { client: string; reason: string }[];
+  /** Known clients that `login.clients` does not let in when they register. */
+  unlistedClients: readonly string[];
 };
 
 /** Trial login as it returns to the client: the code, and the verifier and redirect URI that the client stored. */
@@ -345,5 +347,13 @@ export type LoginAttempt = {
   requestId: string;
 };
 
-/** Token response of the provider, without its tokens. A field is undefined if the provider did not state it. */
-export type TrialLoginResult = { scope: string | undefined; expiresInS: number | undefined; isRenewable: boolean };
+/**
+ * Description of a login, without its tokens: those of the provider, or at a server without a provider the identity of
+ * the person. A field is undefined if the provider did not state it.
+ */
+export type TrialLoginResult = {
+  scope: string | undefined;
+  expiresInS: number | undefined;
+  isRenewable: boolean;
+  person: string | undefined;
+};

@@ -62,7 +62,7 @@ const setOwnValues = operation({
   name: 'setOwnValues',
   summary: 'Store values of the signed-in person at a server, such as their own API key',
   description:
-    'Values that are left out stay as they are. Each value is stored encrypted and sent only to the hosts of the server that its field names, with calls of this person. At a server with oauth, values belong to each login; log in again to change them.',
+    'Values that are left out stay as they are, unless the hosts or fields of the server have changed since they were entered; then they are deleted. Each value is stored encrypted and sent only to the hosts of the server that its field names, with calls of this person. At a server with oauth, values belong to each login; log in again to change them.',
   scope: 'manage:read',
   effect: 'write',
   dashboardRole: 'any',
@@ -84,8 +84,10 @@ const setOwnValues = operation({
       );
     const key = { serverId: server.id, userId };
     const stored = await findPersonValues(db, keyring, key);
-    const merged = mergeValues(login.fields, stored?.values ?? {}, values);
     const agreement = getValuesAgreement(login.fields, getFieldHosts(server.config));
+    // Values that the person entered for other hosts are not carried over to those of today.
+    const retained = stored?.agreement === agreement ? stored.values : {};
+    const merged = mergeValues(login.fields, retained, values);
     const result = { server: slug, provided: Object.keys(merged) };
     const isSame = stored?.agreement === agreement && stored.refused.length === 0;
     if (isSame && isDeepStrictEqual(stored.values, merged)) return { ...result, unchanged: true as const };

@@ -169,7 +169,7 @@ export const actorName = z
   .string()
   .optional()
   .describe(
-    'Current name of the API key, name that the client gave itself, or name of the person. Only people in the dashboard see names of people. Absent if there is no name.',
+    'Current name of the API key, name that the client gave itself, followed by the person who logged in with it, or name of the person. Only people in the dashboard see names of people. Absent if there is no name.',
   );
 
 export function toIsoTime(at: number): string {

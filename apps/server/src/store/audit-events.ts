@@ -64,12 +64,18 @@ export async function findDisplayNames(
     .execute();
   const logins = await db
     .selectFrom('grants')
-    .select(['id', 'client_name'])
+    // The person of a login that has ended is only known to `users`.
+    .leftJoin('users', 'users.id', 'grants.person_id')
+    .select(['grants.id', 'grants.client_name', 'grants.person', 'users.email', 'users.name'])
     .where(isInWorkspace(workspaceId))
-    .where('id', 'in', distinctIds)
+    .where('grants.id', 'in', distinctIds)
     .execute();
+  const formatLogin = ({ client_name: client, person, email, name }: (typeof logins)[number]) => {
+    const personName = person ?? email ?? name;
+    return shouldIncludeUsers && personName !== null ? `${client} (${personName})` : client;
+  };
   const entries = [
-    ...logins.map((login) => [login.id, login.client_name] as const),
+    ...logins.map((login) => [login.id, formatLogin(login)] as const),
     ...users.map(({ id, name, email }) => [id, name ?? email] as const),
     ...keys.map((key) => [key.id, key.name] as const),
   ];

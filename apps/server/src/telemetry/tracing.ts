@@ -165,11 +165,12 @@ function createCallSpan(tracer: Tracer, span: Span): CallSpan {
 }
 
 function createRequestSpan(tracer: Tracer, parent: Span, method: string, origin: string): RequestSpan {
-  const { hostname, port, protocol } = new URL(origin);
+  // Not a URL if its host contains `{{NAME}}`.
+  const [, scheme, hostname = origin, port] = /^(?:(https?):\/\/)?(.+?)(?::(\d+))?$/.exec(origin) ?? [];
   const attributes = {
     'http.request.method': method,
     'server.address': hostname,
-    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+    'server.port': Number(port || (scheme === 'http' ? 80 : 443)),
   };
   const span = tracer.startSpan(method, { kind: SpanKind.CLIENT, attributes }, trace.setSpan(ROOT_CONTEXT, parent));
   const { traceId, spanId, traceFlags } = span.spanContext();

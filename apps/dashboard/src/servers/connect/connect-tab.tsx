@@ -46,7 +46,7 @@ export function ConnectTab() {
           title="Credential"
           text="None needed. The client opens the login page when it connects for the first time."
         >
-          {server.access !== 'login' && <LoginCheck slug={server.slug} url={server.url} />}
+          <LoginCheck slug={server.slug} url={server.url} hasProvider={server.access !== 'login'} />
         </Section>
       ) : isForwarded ? (
         <TokenCredential {...credentialProps} />

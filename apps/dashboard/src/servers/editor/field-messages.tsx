@@ -21,7 +21,7 @@ export function Errors({ list }: { list: readonly string[] }) {
   return (
     <Stack gap={2} mt={4} role="alert">
       {list.map((text) => (
-        <Text key={text} size="xs" c="error">
+        <Text key={text} size="xs" c="var(--th-bad)">
           {toSentence(text)}
         </Text>
       ))}

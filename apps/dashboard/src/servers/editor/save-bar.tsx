@@ -39,7 +39,7 @@ export function SaveBar({ saving, message }: Props) {
     <Box className="th-card th-save-bar" p="sm">
       <SecretsToSet isChanged={isChanged} />
       <Group justify="space-between" gap="sm">
-        <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
+        <Text size="sm" role="status" c={problems > 0 ? 'var(--th-bad)' : 'dimmed'}>
           {problems > 0 ? `${pluralize(problems, 'problem')} to fix` : statusText}
         </Text>
         <Group gap="sm">

@@ -159,7 +159,7 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
       {problems
         .filter(({ path }) => path !== 'to' && !Object.hasOwn(copyFieldLabels, path))
         .map(({ path, message }) => (
-          <Text key={path + message} size="sm" c="error">
+          <Text key={path + message} size="sm" c="var(--th-bad)">
             {toVisible(path)}: {toSentence(message)}
           </Text>
         ))}

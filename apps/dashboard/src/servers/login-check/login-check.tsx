@@ -6,10 +6,10 @@ import { CodeBlock } from '../../ui/text/code-block.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { type LoginCheck as Check, type LoginResult, useLoginCheck } from './use-login-check.ts';
 
-type Props = { slug: string; url: string; isUnsaved?: boolean };
+type Props = { slug: string; url: string; isUnsaved?: boolean; hasProvider?: boolean };
 
-/** Tests the login of the saved server at its real provider. */
-export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
+/** Tests the login of the saved server, at its real provider unless it has none. */
+export function LoginCheck({ slug, url, isUnsaved = false, hasProvider = true }: Props) {
   const { check, start, stop } = useLoginCheck(slug, url);
   const canEdit = useCanEdit();
   const isInProgress = check.step === 'starting' || check.step === 'finishing';
@@ -26,23 +26,27 @@ export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
           Test login
         </Button>
         <Text size="sm" c="dimmed" flex="1 1 14rem">
-          {getHint(canEdit, isUnsaved)}
+          {getHint({ canEdit, isUnsaved, hasProvider })}
         </Text>
       </Group>
       <Box aria-live="polite">
-        <Outcome check={check} callbackUrl={`${url}/callback`} onStop={stop} />
+        <Outcome check={check} callbackUrl={hasProvider ? `${url}/callback` : undefined} onStop={stop} />
       </Box>
     </Stack>
   );
 }
 
-function getHint(canEdit: boolean, isUnsaved: boolean): string {
+type HintOptions = { canEdit: boolean; isUnsaved: boolean; hasProvider: boolean };
+
+function getHint({ canEdit, isUnsaved, hasProvider }: HintOptions): string {
   if (!canEdit) return 'Viewers cannot test the login.';
   if (isUnsaved) return 'Save your changes first. The test uses the saved configuration.';
+  if (!hasProvider) return 'Opens a tab and logs you in. Only values that you enter there are stored, for you.';
   return 'Opens a tab and logs you in at the provider. Nothing is stored.';
 }
 
-type OutcomeProps = { check: Check; callbackUrl: string; onStop: () => void };
+/** `callbackUrl` is the one to register at the provider of the server. Undefined if it has none. */
+type OutcomeProps = { check: Check; callbackUrl: string | undefined; onStop: () => void };
 
 function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
   switch (check.step) {
@@ -59,7 +63,11 @@ function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
         </Group>
       );
     case 'good':
-      return <LoginSuccess result={check.result} />;
+      return callbackUrl === undefined ? (
+        <PersonLoginSuccess result={check.result} />
+      ) : (
+        <LoginSuccess result={check.result} />
+      );
     case 'bad':
       return (
         <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Login failed">
@@ -72,7 +80,7 @@ function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
   }
 }
 
-type WaitingProps = { url: string; isBlocked: boolean; callbackUrl: string; onStop: () => void };
+type WaitingProps = { url: string; isBlocked: boolean } & Pick<OutcomeProps, 'callbackUrl' | 'onStop'>;
 
 function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
   return (
@@ -88,11 +96,15 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
         ) : (
           <Text size="sm">Allow the login check there, and log in as usual.</Text>
         )}
-        <Text size="sm">
-          If the provider shows an error instead of its login page, the client ID is unknown or this exact callback URL
-          is not registered (<code>redirect_uri_mismatch</code>):
-        </Text>
-        <CodeBlock code={callbackUrl} label="callback URL to register" />
+        {callbackUrl !== undefined && (
+          <>
+            <Text size="sm">
+              If the provider shows an error instead of its login page, the client ID is unknown or this exact callback
+              URL is not registered (<code>redirect_uri_mismatch</code>):
+            </Text>
+            <CodeBlock code={callbackUrl} label="callback URL to register" />
+          </>
+        )}
         <Group>
           <Button size="xs" variant="default" onClick={onStop}>
             Stop waiting
@@ -104,14 +116,17 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
 }
 
 function LoginSuccess({
-  result: { scopes, missing_scopes: missing, expires_in_s: seconds, renewable },
+  result: { scopes, missing_scopes: missing, expires_in_s: seconds, renewable, person },
 }: {
   result: LoginResult;
 }) {
   return (
     <Alert color="green" icon={<IconCircleCheck size={18} />} title="Login works">
       <Stack gap={6}>
-        <Text size="sm">The provider issued a token.</Text>
+        <Text size="sm">
+          The provider issued a token.
+          {person !== undefined && ` You are logged in as ${toVisible(person)}.`}
+        </Text>
         <Group gap={6}>
           <Text size="sm">Scopes:</Text>
           {scopes.length === 0 && <Text size="sm">provider defaults</Text>}
@@ -143,6 +158,27 @@ function LoginSuccess({
   );
 }
 
+/** Result of a login at a server without a provider, where the identity provider of the service names the person. */
+function PersonLoginSuccess({ result: { person, expires_in_s: seconds = 0, renewable } }: { result: LoginResult }) {
+  return (
+    <Alert color="green" icon={<IconCircleCheck size={18} />} title="Login works">
+      <Stack gap={6}>
+        <Text size="sm">
+          You were signed in as {person === undefined ? 'a person without a name' : toVisible(person)}.
+        </Text>
+        <Text size="sm">
+          {renewable
+            ? `The identity provider is asked about people again after ${formatDuration(seconds)}. They stay logged in until it refuses.`
+            : `The login is valid for ${formatDuration(seconds)}. Then people must log in again, because the identity provider issued no refresh token.`}
+        </Text>
+        <Text size="sm" c="dimmed">
+          The login was ended. Values that you entered are stored for you; you can delete them on the Logins page.
+        </Text>
+      </Stack>
+    </Alert>
+  );
+}
+
 /** Formats a duration in the largest unit with a value of at least two: 3600 → `60 minutes`. */
 function formatDuration(seconds: number): string {
   const units = [
@@ -160,6 +196,7 @@ const adviceByError: readonly (readonly [RegExp, string])[] = [
     /^access_denied: .*provider/,
     'Try again and approve the login at the provider. If the provider refuses without asking, check there who may use the application.',
   ],
+  [/^access_denied: you are signed in as/, 'Sign in with another account, or change in Settings who may log in.'],
   [/^access_denied:/, 'Try again and choose “Allow and log in”.'],
   [/^invalid_scope:/, 'The provider does not know one of the scopes. Compare them with its documentation.'],
   [

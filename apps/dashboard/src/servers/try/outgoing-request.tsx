@@ -88,7 +88,7 @@ export function OutgoingRequest({ preview, slug, view, tool, args }: Props) {
         <Stack gap="xs">
           <Box style={{ visibility: isStale ? 'hidden' : 'visible' }} aria-busy={isStale} mih={120}>
             {failure && (
-              <Text size="sm" c="error" role="status">
+              <Text size="sm" c="var(--th-bad)" role="status">
                 {getErrorMessage(failure)}
               </Text>
             )}

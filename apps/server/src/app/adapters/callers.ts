@@ -9,9 +9,10 @@ import { createPersonActor } from '../../manage/people.ts';
 import type { OAuthDeps, PeopleLoginServer, ProviderTokens } from '../../oauth/oauth-deps.ts';
 import type { ServerAgreement } from '../../oauth/passthrough.ts';
 import { getPersonView, isPersonAllowed } from '../../oauth/people.ts';
-import { findLoginValues, findUsableValues, type LoginValues } from '../../oauth/person-login.ts';
+import { findLoginValues, findUsableValues, type LoginValues, type PersonLogin } from '../../oauth/person-login.ts';
 import { selectRefused } from '../../oauth/person-values.ts';
 import type { Actor } from '../../operations/operation.ts';
+import { getAgreedView } from '../../store/logins/grants.ts';
 import type { Caches } from '../caches.ts';
 import type { CallLimiters } from '../call-limiters.ts';
 import type { Foundation } from '../foundation.ts';
@@ -34,7 +35,11 @@ export function createCallerOptions(
       if (!login || !openGrant) return undefined;
       const { tokens, grant } = openGrant;
       const person = login.login
-        ? await findPersonOfLogin({ ...login, login: login.login }, tokens, oauth)
+        ? await findPersonOfLogin(
+            { ...login, login: login.login },
+            { tokens, agreedView: getAgreedView(grant.agreement) },
+            oauth,
+          )
         : toPersonOfGrant(tokens);
       if (login.login && !person) return undefined;
       const { accessToken } = tokens;
@@ -70,12 +75,12 @@ function toPersonOfGrant({ values }: ProviderTokens): CallingPerson | undefined 
 /** Returns the person of a login, with their values. Undefined if they must log in again. */
 async function findPersonOfLogin(
   server: PeopleLoginServer,
-  tokens: ProviderTokens,
+  { tokens, agreedView }: PersonLogin,
   { personValues }: OAuthDeps,
 ): Promise<CallingPerson | undefined> {
   const { login } = server;
   const { identity } = tokens;
-  if (!isPersonAllowed(login, identity)) return undefined;
+  if (!isPersonAllowed(login, identity, agreedView)) return undefined;
   const found = await findLoginValues(server, tokens, personValues);
   if (!found) return undefined;
   const view = identity && getPersonView(login, identity);

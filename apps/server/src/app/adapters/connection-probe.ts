@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RequestHeaders } from '@toolhost/credentials/client-request';
 import { AppError, OAuthError, Unauthenticated } from '@toolhost/errors/errors';
 import { parseStoredJson } from '@toolhost/json/json';
+import { knownDocuments } from '@toolhost/mcp-clients/client-documents';
 import { registeringClients } from '@toolhost/mcp-clients/clients';
 import { completeReply, joinChunks } from '@toolhost/mcp-protocol/json-rpc';
 import {
@@ -16,7 +17,7 @@ import { getServerOrView, type HostedServer } from '../../gateway/hosted/hosted-
 import type { HostedServers } from '../../gateway/hosted/hosted-servers.ts';
 import { createMcpServer } from '../../gateway/hosted-endpoint.ts';
 import { formatChallenge, handlePayload } from '../../gateway/mcp-listener.ts';
-import { registerClient } from '../../oauth/clients.ts';
+import { isRegisteredRedirect, registerClient } from '../../oauth/clients.ts';
 import type { OAuthDeps } from '../../oauth/oauth-deps.ts';
 import type { ConnectionProbe, ProbeJson } from '../../operations/operation.ts';
 import { createBasePathRemover } from '../../routes.ts';
@@ -45,7 +46,8 @@ export function createConnectionProbe(deps: ConnectionProbeDeps) {
       resourceMetadata,
       issuerMetadata,
       responses: await probeResults(createMcpServer(server, rejectCalls, { workspaceId: server.workspaceId })),
-      refusedClients: server.config.oauth ? findRefusedClients(server, deps.oauth) : [],
+      refusedClients: server.config.oauth || server.config.login ? findRefusedClients(server, deps.oauth) : [],
+      unlistedClients: findUnlistedClients(server.config.login?.clients),
     };
   };
 }
@@ -119,6 +121,14 @@ async function probeResults(server: McpServer): Promise<ConnectionProbe['respons
 
 function rejectCalls(): never {
   throw new AppError('forbidden', 'a connection check does not call tools');
+}
+
+function findUnlistedClients(listed: readonly string[] | undefined): string[] {
+  if (!listed) return [];
+  const documented = new Set(listed.flatMap((url) => knownDocuments.get(url)?.name ?? []));
+  return registeringClients.flatMap(({ name, redirectUris }) =>
+    documented.has(name) || redirectUris.some((uri) => isRegisteredRedirect(listed, uri)) ? [] : [name],
+  );
 }
 
 function findRefusedClients(server: HostedServer, oauth: OAuthDeps): ConnectionProbe['refusedClients'] {

@@ -9,6 +9,7 @@ import {
   Unauthenticated,
 } from '@toolhost/errors/errors';
 import { describeMediaType } from '@toolhost/tool-config/http/headers';
+import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import { STATUS_CODES } from '../../http/node-http.ts';
 import { DatabaseError } from '../../store/engine/database-errors.ts';
 import { getResponseContentType } from '../response/response-head.ts';
@@ -32,10 +33,10 @@ export function getOutcome(error: unknown, isSent: boolean): Outcome {
  */
 export function toReportedError(
   error: unknown,
-  { host, toolCall: { requestId } }: Call,
+  { host, request, toolCall: { requestId } }: Call,
   onUnexpected: (error: unknown, requestId: string) => void,
 ): unknown {
-  if (error instanceof OutboundError) return toToolFailure(error, host);
+  if (error instanceof OutboundError) return toToolFailure(hideHost(error, host, request?.request.origin), host);
   const isExpected = error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailableError(error);
   // A request that is sent again is authorized again, which can throw an AppError.
   if (isExpected || error instanceof AppError) return error;
@@ -62,6 +63,14 @@ export const outcomeByReason: Record<OutboundReason, Outcome> = {
   stopped: 'unavailable',
   cancelled: 'cancelled',
 };
+
+/** Writes the host of a request as the configuration does, because it may contain the value of a person. */
+function hideHost(error: OutboundError, host: string | undefined, origin = ''): OutboundError {
+  const sent = parseUrl(origin);
+  if (host === undefined || !sent || sent.host === host) return error;
+  const hide = (text: string) => text.replaceAll(sent.hostname, host.replace(/:\d+$/, ''));
+  return new OutboundError(error.reason, hide(error.message), hide(error.recordMessage));
+}
 
 function toToolFailure(error: OutboundError, host: string | undefined): ToolFailure {
   const hint =

@@ -6,6 +6,7 @@ import { type MemoryBudget, minCountedBytes } from '@toolhost/limits/memory-budg
 import { releaseSlab } from '@toolhost/limits/slabs';
 import { appendTextBlocks, type ToolCall, type ToolResult, toTextResult } from '@toolhost/mcp-protocol/mcp';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
+import { noCredential } from '@toolhost/tool-config/authentication';
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
 import type { ObserveCall, TraceCall } from '../../call-observation.ts';
 import type { CallRow } from '../../store/schema.ts';
@@ -116,8 +117,14 @@ async function handleRefusal(
   deps: CallToolDeps,
 ): Promise<UpstreamResponse> {
   const response = await retryWithRenewedToken(call, refusedResponse, call.args as Arguments, deps);
-  if (response.status === 401 && call.sentValues) await call.caller.person?.markRefused(call.sentValues);
+  if (response.status === 401 && call.sentValues && !isAnonymousTool(call))
+    await call.caller.person?.markRefused(call.sentValues);
   return response;
+}
+
+/** Returns true for a tool with `credential: none`, whose values of the person are not credentials. */
+function isAnonymousTool({ server, tool }: Call): boolean {
+  return server.config.tools.find(({ name }) => name === tool.name)?.credential === noCredential;
 }
 
 function createMemoryError(): AppError {

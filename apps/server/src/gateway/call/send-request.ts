@@ -177,7 +177,8 @@ export function send(
   const { server, tool, toolCall, caller } = call;
   call.requests++;
   const isCrossOrigin = hop?.isCrossOrigin === true;
-  const span = call.span?.startRequest(request.method, request.origin);
+  // The origin as configured, because the real one may contain the value of a person.
+  const span = call.span?.startRequest(request.method, isCrossOrigin ? request.origin : tool.request.url.origin);
   const content: RequestContent =
     typeof request.body === 'object' && 'fields' in request.body
       ? buildMultipartContent(request.headers, request.body.fields)

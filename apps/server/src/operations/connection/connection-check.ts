@@ -111,17 +111,23 @@ type CheckInput = {
   hasLogins: boolean;
 };
 
-type Rule = { id: string; title: string; requiresLogin?: true; check: (input: CheckInput) => MaybePromise<Verdict> };
+/** `requires` names what the rule is about: any login, or one at a provider of the server. */
+type Rule = {
+  id: string;
+  title: string;
+  requires?: 'login' | 'provider';
+  check: (input: CheckInput) => MaybePromise<Verdict>;
+};
 
 /** Checks of the requirements of clients, in the order in which clients would fail. */
 const rules: readonly Rule[] = [
   { id: 'address', title: 'The URL is reachable', check: checkAddress },
   { id: 'challenge', title: 'A request without a credential gets a challenge', check: checkChallenge },
   { id: 'sign_in', title: 'Clients can present the credential', check: checkSignIn },
-  { id: 'resource_metadata', title: 'The login is announced', requiresLogin: true, check: checkAnnouncedLogin },
-  { id: 'server_metadata', title: 'The login metadata is valid', requiresLogin: true, check: checkIssuer },
-  { id: 'registration', title: 'Clients can register', requiresLogin: true, check: checkRegistration },
-  { id: 'provider', title: 'The provider redirects people back', requiresLogin: true, check: checkProvider },
+  { id: 'resource_metadata', title: 'The login is announced', requires: 'login', check: checkAnnouncedLogin },
+  { id: 'server_metadata', title: 'The login metadata is valid', requires: 'login', check: checkIssuer },
+  { id: 'registration', title: 'Clients can register', requires: 'login', check: checkRegistration },
+  { id: 'provider', title: 'The provider redirects people back', requires: 'provider', check: checkProvider },
   { id: 'handshake', title: 'The server introduces itself', check: checkHandshake },
   { id: 'tool_list', title: 'The tool list is well-formed', check: checkTools },
   { id: 'tool_count', title: 'The number of tools is within limits', check: checkCount },
@@ -135,14 +141,17 @@ const rules: readonly Rule[] = [
   { id: 'secrets', title: 'Every secret has a value', check: checkSecrets },
 ];
 
+const hasLogin = ({ oauth, login }: ServerConfig) => oauth !== undefined || login !== undefined;
+
 async function connectionChecks(input: CheckInput): Promise<Check[]> {
   const checks: Check[] = [];
-  for (const { id, title, requiresLogin, check } of rules) {
-    if (requiresLogin && !input.config.oauth) continue;
+  for (const { id, title, requires, check } of rules) {
+    if (requires === 'provider' && !input.config.oauth) continue;
+    if (requires === 'login' && !hasLogin(input.config)) continue;
     // Some rules walk through the whole configuration.
     await yieldToEventLoop();
     const { reasons: _reasons, ...verdict } = await check(input);
-    checks.push({ id, title, clients: [...(requiresLogin ? loginClients : allClients)], ...verdict });
+    checks.push({ id, title, clients: [...(requires ? loginClients : allClients)], ...verdict });
   }
   return checks;
 }
@@ -166,17 +175,17 @@ function checkAddress({ url, hostUrl }: CheckInput): Verdict {
 function checkChallenge({ probe: { refusal }, config }: CheckInput): Verdict {
   if (refusal?.status !== 401) return problem('The response is not a 401, so clients do not ask for a credential.');
   const hasHint = refusal.challenge.includes('resource_metadata=');
-  if (config.oauth)
+  if (hasLogin(config))
     return hasHint ? ok('401, with a link to the login.') : problem('401, without a link to the login.');
   return hasHint ? problem('401, with a link to a login that does not exist.') : ok('401, without a login.');
 }
 
 function checkSignIn({ config }: CheckInput): Verdict {
   const loginOnlyClients = findClientNames(({ canOnlyLogIn }) => canOnlyLogIn);
-  if (config.oauth) return ok('People log in and do not have to copy a credential.');
+  if (hasLogin(config)) return ok('People log in and do not have to copy a credential.');
   const credential = getAccess(config) === 'api_key' ? 'an API key of this workspace' : 'an upstream token';
   return warning(
-    `Callers send ${credential}. ${joinNames(loginOnlyClients)} can only log in. Add oauth to the server to support them.`,
+    `Callers send ${credential}. ${joinNames(loginOnlyClients)} can only log in. Add login to the server to support them.`,
     loginOnlyClients,
   );
 }
@@ -199,8 +208,14 @@ function checkIssuer({ probe: { issuerMetadata }, issuer }: CheckInput): Verdict
 
 const getWorse = (first: Verdict, second: Verdict): Verdict => (first.status === 'ok' ? second : first);
 
-function checkRegistration({ probe: { refusedClients } }: CheckInput): Verdict {
-  if (refusedClients.length === 0) return ok('The redirect URIs of all these clients are accepted.');
+function checkRegistration({ probe: { refusedClients, unlistedClients } }: CheckInput): Verdict {
+  if (refusedClients.length === 0 && unlistedClients.length === 0)
+    return ok('The redirect URIs of all these clients are accepted.');
+  if (refusedClients.length === 0)
+    return warning(
+      `login.clients does not list the redirect URIs of ${joinNames(unlistedClients)}, so they cannot log in.`,
+      [...unlistedClients],
+    );
   return problem(
     `Refused: ${refusedClients.map(({ client, reason }) => `${client} (${reason})`).join('; ')}.`,
     refusedClients.map(({ client }) => client),

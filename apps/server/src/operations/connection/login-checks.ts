@@ -1,5 +1,6 @@
 import { AppError } from '@toolhost/errors/errors';
 import { z } from 'zod';
+import { canSeePeople } from '../actor-names.ts';
 import { getServer } from '../find-server.ts';
 import { operation, requireServing } from '../operation.ts';
 import { slugInput } from '../shapes.ts';
@@ -11,10 +12,10 @@ const maxScopes = 200;
 
 const checkLogin = operation({
   name: 'checkLogin',
-  summary: 'Complete a trial login, report what the provider granted, and end the login immediately',
+  summary: 'Complete a trial login, report who logged in and what was granted, and end the login immediately',
   description:
     'For a client that registered with the server and has just received an authorization code. The tokens are never returned: ' +
-    'they are deleted without being used. The provider may consider the login valid until its tokens expire.',
+    'they are deleted without being used. The provider may consider the login valid until its tokens expire. Values that the person entered remain stored as their own values.',
   scope: 'manage:write',
   effect: 'call',
   isTool: false,
@@ -29,26 +30,42 @@ const checkLogin = operation({
     scopes: z
       .array(z.string())
       .max(maxScopes)
-      .describe('Scopes that the provider granted; the requested scopes if it does not say.'),
+      .describe(
+        'Scopes that the provider granted; the requested scopes if it does not say. Empty for a server without oauth.',
+      ),
     missing_scopes: z.array(z.string()).max(maxScopes).describe('Requested scopes that the provider did not grant.'),
     expires_in_s: z
       .int()
       .optional()
-      .describe('Lifetime of the access token in seconds; absent if the provider does not say.'),
-    renewable: z.boolean().describe('True if the provider issued a refresh token.'),
+      .describe(
+        'Lifetime of the access token in seconds; absent if the provider does not say. Without oauth, time until the person must be checked at the identity provider or log in again.',
+      ),
+    renewable: z
+      .boolean()
+      .describe('True if the provider, or without oauth the identity provider, issued a refresh token.'),
+    person: z
+      .string()
+      .optional()
+      .describe(
+        'Name of the person who logged in. Only shown to people in the dashboard. Absent if no one names them.',
+      ),
   }),
   async run(context, { slug, client_id: clientId, code, code_verifier: verifier, redirect_uri: redirectUri }) {
-    const { oauth } = (await getServer(context, slug)).config;
-    if (!oauth) throw new AppError('notFound', 'this server has no login; add oauth to its configuration first');
+    const { oauth, login } = (await getServer(context, slug)).config;
+    if (!oauth && !login)
+      throw new AppError('notFound', 'this server has no login; add login or oauth to its configuration first');
+    const requestedScopes = oauth?.scopes ?? [];
     const { requestId } = context;
-    const login = await requireServing(context).finishLogin({ slug, clientId, code, verifier, redirectUri, requestId });
+    const attempt = { slug, clientId, code, verifier, redirectUri, requestId };
+    const result = await requireServing(context).finishLogin(attempt);
     // Some providers separate scopes by commas. A response without scope means that all were granted (RFC 6749, 5.1).
-    const granted = login.scope?.split(/[\s,]+/).filter((scope) => scope !== '');
+    const granted = result.scope?.split(/[\s,]+/).filter((scope) => scope !== '');
     return {
-      scopes: (granted ?? oauth.scopes).slice(0, maxScopes),
-      missing_scopes: granted ? oauth.scopes.filter((scope) => !granted.includes(scope)).slice(0, maxScopes) : [],
-      ...(login.expiresInS !== undefined && { expires_in_s: login.expiresInS }),
-      renewable: login.isRenewable,
+      scopes: (granted ?? requestedScopes).slice(0, maxScopes),
+      missing_scopes: granted ? requestedScopes.filter((scope) => !granted.includes(scope)).slice(0, maxScopes) : [],
+      ...(result.expiresInS !== undefined && { expires_in_s: result.expiresInS }),
+      renewable: result.isRenewable,
+      ...(result.person !== undefined && canSeePeople(context.actor) && { person: result.person }),
     };
   },
 });

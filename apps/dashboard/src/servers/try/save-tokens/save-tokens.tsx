@@ -110,7 +110,7 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
       />
       {save.error && <ProblemAlert error={save.error} title="Not saved" />}
       {hasTooManyPaths && (
-        <Text size="sm" c="error">
+        <Text size="sm" c="var(--th-bad)">
           {paths?.length} paths are selected, but at most {maxPaths} can be saved. Keep some fields whole.
         </Text>
       )}
