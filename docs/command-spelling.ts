@@ -20,7 +20,8 @@ export const passages: readonly (readonly [checkout: string, published: string])
   ],
   ['a checkout of this repository, Node 20 or newer, npm, and an API', 'Node 22, 24, or 26, and an API'],
   ['npm ci\nEGRESS_ALLOW=127.0.0.1:3000 npm start', 'EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve'],
-  ['`EGRESS_ALLOW=127.0.0.1:3000 npm start`', '`EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve`'],
+  ['EGRESS_ALLOW=127.0.0.1:3000 npm start', 'EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve'],
+  ['PORT=8090 npm start', 'PORT=8090 npx toolhost serve'],
   [' It requires the npm package, which is not published yet.', ''],
   [
     'The package is not published yet. Until then, use `npm install --global` with the file that `npm pack` creates in a [checkout](#a-checkout).\n\n',
@@ -32,10 +33,10 @@ export const passages: readonly (readonly [checkout: string, published: string])
   ],
 ];
 
-/** Pages to switch, and the recording: user pages, except generated pages and those of examples. */
+/** Pages to switch: user pages, except generated pages and those of examples. */
 export const switchedPages: readonly string[] = [
   'README.md',
-  ...globSync(['docs/*.md', 'docs/images/*.svg', 'docs/operations/*.md'], { cwd: root }).toSorted(),
+  ...globSync(['docs/*.md', 'docs/operations/*.md'], { cwd: root }).toSorted(),
 ];
 
 /** Returns true once the changelog has a section for a version. */

@@ -1,15 +1,19 @@
 /**
- * Takes screenshots of the dashboard with the seeded workspace. `npm run screenshots` takes those of the README,
- * docs/images/*.png. `npm run screenshots -- FOLDER` takes every page in both color schemes, for review.
+ * Takes screenshots of the dashboard. `npm run screenshots` takes the picture of the README in both color schemes, with
+ * the labels of the navigation in docs/images/pictures.json. `npm run screenshots -- FOLDER` takes every page of the
+ * seeded workspace, for review.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { exampleSlug, exampleToken } from '../apps/server/src/local/example.ts';
 import { seed } from '../examples/seed/seed.ts';
-import { launchChromium } from '../test/support/browser/chromium.ts';
-import { startToolhost } from '../test/support/toolhost/toolhost.ts';
+import { launchChromium, stopChromium } from '../test/support/browser/chromium.ts';
+import { readNavigationLabels } from '../test/support/browser/navigation-labels.ts';
+import { startToolhost, type TestToolhost } from '../test/support/toolhost/toolhost.ts';
+import { dashboardSize, drawFrontPicture, showImport } from './front-picture.ts';
+import { describeOrders, runOrdersSession } from './orders-session.ts';
 
 type Picture = { name: string; path: string; prepare?: (page: Page) => Promise<void> };
 
@@ -22,13 +26,9 @@ const tryTool: Picture['prepare'] = async (page) => {
   await page.getByRole('region', { name: 'Result' }).scrollIntoViewIfNeeded();
 };
 
-const readmePictures: readonly Picture[] = [
-  { name: 'calls', path: '/calls', prepare: (page) => page.getByRole('table', { name: 'Calls' }).waitFor() },
-];
-
 const tabs = ['', 'tools', 'settings', 'calls', 'try', 'connect', 'secrets', 'logins', 'versions', 'options'];
 const pages: readonly Picture[] = [
-  ...readmePictures,
+  { name: 'calls', path: '/calls', prepare: (page) => page.getByRole('table', { name: 'Calls' }).waitFor() },
   { name: 'home', path: '/' },
   { name: 'servers', path: '/servers' },
   { name: 'try', path: `/servers/${exampleSlug}/try`, prepare: tryTool },
@@ -55,38 +55,56 @@ async function signIn(page: Page, origin: string): Promise<void> {
   await page.waitForURL(`${origin}/servers`);
 }
 
-/** Takes a screenshot of a page. Screenshots for review show the full page. */
-async function takeScreenshot(
-  page: Page,
-  { path, name, prepare }: Picture,
-  folder: string,
-  fullPage: boolean,
-): Promise<void> {
+/** Takes a screenshot of a full page. */
+async function takeScreenshot(page: Page, { path, name, prepare }: Picture, folder: string): Promise<void> {
   await page.goto(path);
   await page.getByRole('heading', { level: 1 }).waitFor();
   await prepare?.(page);
   await page.waitForLoadState('networkidle');
-  await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', fullPage });
+  await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', fullPage: true });
 }
 
+async function takeAllPages(browser: Browser, { url }: TestToolhost, folder: string): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const context = await browser.newContext({ baseURL: url, viewport, colorScheme });
+    const page = await context.newPage();
+    await signIn(page, url);
+    mkdirSync(join(folder, colorScheme), { recursive: true });
+    for (const picture of pages) await takeScreenshot(page, picture, join(folder, colorScheme));
+    await context.close();
+  }
+}
+
+/** Takes the picture of the README. A page shows the description as if the API were at a public URL. */
+async function takeFrontPictures(browser: Browser, { url }: TestToolhost): Promise<void> {
+  const session = await runOrdersSession();
+  const pictures: Record<string, { path: string; navigation: string }> = {};
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const options = { baseURL: url, viewport: dashboardSize, colorScheme, deviceScaleFactor: 2 };
+    const context = await browser.newContext(options);
+    const page = await context.newPage();
+    await signIn(page, url);
+    await showImport(page, describeOrders('https://api.example.com'));
+    const dashboard = await page.screenshot({ animations: 'disabled' });
+    const name = `front-${colorScheme}.png`;
+    writeFileSync(join(images, name), await drawFrontPicture(browser, colorScheme, dashboard, session));
+    pictures[name] = { path: new URL(page.url()).pathname, navigation: (await readNavigationLabels(page)).join(', ') };
+    await context.close();
+  }
+  writeFileSync(join(images, 'pictures.json'), `${JSON.stringify(pictures, undefined, 2)}\n`);
+}
+
+const images = join(import.meta.dirname, 'images');
 const folder = process.argv[2];
 const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-screenshots-'));
-await seed({ DATA_DIR: dataDir }, { adds: false });
+if (folder !== undefined) await seed({ DATA_DIR: dataDir }, { adds: false });
 const toolhost = await startToolhost({ env: { DEMO: '1' }, dataDir });
 const browser = await launchChromium();
 try {
-  for (const colorScheme of folder === undefined ? (['light'] as const) : (['light', 'dark'] as const)) {
-    const context = await browser.newContext({ baseURL: toolhost.url, viewport, colorScheme });
-    const page = await context.newPage();
-    await signIn(page, toolhost.url);
-    const target = folder === undefined ? join(import.meta.dirname, 'images') : join(folder, colorScheme);
-    mkdirSync(target, { recursive: true });
-    for (const picture of folder === undefined ? readmePictures : pages)
-      await takeScreenshot(page, picture, target, folder !== undefined);
-    await context.close();
-  }
+  if (folder === undefined) await takeFrontPictures(browser, toolhost);
+  else await takeAllPages(browser, toolhost, folder);
 } finally {
-  await browser.close();
+  await stopChromium();
   await toolhost.stop();
   rmSync(dataDir, { recursive: true, force: true });
 }

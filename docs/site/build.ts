@@ -83,7 +83,7 @@ function toPageData(page: Page, chapters: readonly Chapter[], { site, repository
     root: to('.') === '.' ? '.' : to('.'),
     home: to('index.html'),
     address: site && `${site}/${page.target}`,
-    image: site && `${site}/images/calls.png`,
+    image: site && `${site}/images/front-light.png`,
     repository,
     previous: beside(-1),
     next: beside(1),

@@ -33,12 +33,19 @@ export function amendMarkdown(markdown: Markdown, pages: ReadonlyMap<string, Pag
     // Comments are only for editors of a page and for tests.
     tokens.splice(0, tokens.length, ...tokens.filter((token) => !isComment(token)));
     nameHeadings(tokens);
+    for (const token of tokens)
+      if (token.type === 'html_block') token.content = resolvePictures(token.content, page, links);
     for (const { children } of tokens) children?.splice(0, children.length, ...linked(children, page, links));
   });
 }
 
 export function getHeadings(markdown: Markdown, page: Page): Heading[] {
   return nameHeadings(markdown.parse(page.text, {}));
+}
+
+/** Rewrites the sources of a picture that has another one for dark mode, which only HTML can express. */
+function resolvePictures(html: string, page: Page, links: Links): string {
+  return html.replaceAll(/(?<= src(?:set)?=")[^"]+/g, (source) => links.resolve(page, source) ?? '');
 }
 
 /** Rewrites the links in inline tokens. A link without a target on the site is replaced with its text. */

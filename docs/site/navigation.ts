@@ -8,8 +8,12 @@ export const navigation: readonly Section[] = [
     pages: [
       'README.md',
       'docs/tutorial.md',
+      'docs/frameworks.md',
       'docs/tutorial-team.md',
+      'docs/claude-and-chatgpt.md',
       'docs/decide.md',
+      'docs/faq.md',
+      'docs/pages.md',
       'docs/operations/installation.md',
     ],
   },

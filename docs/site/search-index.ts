@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Markdown, Token } from '@11ty/eleventy';
 import { transformWithOxc } from 'vite';
 import { createSlugs } from './headings.ts';
@@ -10,11 +10,17 @@ import { makeIndex, type SearchIndex, type SectionText } from './search.ts';
 /** Reference pages, and pages for contributors. */
 const reference = /^docs\/reference\/|^docs\/specification|^bench\/|^(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/;
 
-/** Collects the tasks of each page, by path: the first cells of the README table rows that link to it. */
-function collectTasks(readme: string): Map<string, string> {
+/** Page with a table of tasks. */
+const tablePath = 'docs/pages.md';
+
+/** Collects the tasks of each page, by path: the first cells of the table rows that link to it. */
+function collectTasks(table: string): Map<string, string> {
   const tasks = new Map<string, string>();
-  for (const [, task = '', links = ''] of readme.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)) {
-    for (const [, path = ''] of links.matchAll(/\]\(([^)#]+)/g)) tasks.set(path, `${tasks.get(path) ?? ''} ${task}`);
+  for (const [, task = '', links = ''] of table.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)) {
+    for (const [, href = ''] of links.matchAll(/\]\(([^)#]+)/g)) {
+      const path = join(dirname(tablePath), href);
+      tasks.set(path, `${tasks.get(path) ?? ''} ${task}`);
+    }
   }
   return tasks;
 }
@@ -51,7 +57,7 @@ const extractWords = (token: Token) =>
 
 /** Builds the index of all pages. */
 export function buildIndex(markdown: Markdown, pages: readonly Page[]): SearchIndex {
-  const tasks = collectTasks(pages.find(({ source }) => source === 'README.md')?.text ?? '');
+  const tasks = collectTasks(pages.find(({ source }) => source === tablePath)?.text ?? '');
   return makeIndex(pages.flatMap((page) => collectSections(markdown, page, tasks.get(page.source) ?? '')));
 }
 

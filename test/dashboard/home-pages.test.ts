@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, field, tab } from '../support/browser/dashboard.ts';
+import { button, closeContext, createSignedInContext, field, tab } from '../support/browser/dashboard.ts';
+import { measureLayoutShift } from '../support/browser/layout-shift.ts';
 import { openPage, save, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -41,6 +42,25 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
     await page.getByRole('table', { name: 'Most-called tools' }).getByRole('link', { name: 'read' }).waitFor();
     await checkPage(page);
   });
+
+  for (const [path, table] of [
+    ['/', 'Busiest servers'],
+    ['/servers/failing', 'Most-called tools'],
+  ] as const)
+    for (const width of [1440, 400])
+      it(`shifts ${path} by at most 0.02 while it loads, ${width} px`, async () => {
+        const { browser, toolhost } = dashboard;
+        const options = { viewport: { width, height: 900 } };
+        const context = await createSignedInContext(browser, toolhost, { name: 'Anna' }, options);
+        try {
+          const page = await context.newPage();
+          const { total, shifts } = await measureLayoutShift(page, path);
+          await page.getByRole('table', { name: table }).waitFor();
+          assert.ok(total <= 0.02, JSON.stringify(shifts, undefined, 1));
+        } finally {
+          await closeContext(context);
+        }
+      });
 
   it('links each warning to the page that resolves it', async (t) => {
     const page = await openPage(t, dashboard, '/');

@@ -20,13 +20,14 @@ const pagesByQuery = {
   'rotate key': 'credentials.html',
   'rotate master key': 'operations/master-key.html',
   'rate limit': 'limits.html',
-  'local API': 'index.html',
+  'local API': 'frameworks.html',
   'delete server': 'configuration.html',
   'dry run': 'files.html',
   'restore backup': 'operations/backup.html',
   pagination: 'recipes.html',
   'upload file': 'recipes.html',
-  'connect claude': 'clients.html',
+  'connect claude': 'claude-and-chatgpt.html',
+  'connect cursor': 'clients.html',
   nginx: 'operations/proxies.html',
 };
 

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { before, describe, it } from 'node:test';
 import { root } from '../files.ts';
+import { assertNone } from '../support/assert-lists.ts';
 import { getSkipReason, isShell, readBlocks } from '../support/pages/blocks.ts';
 import { runBlocks, type Shell, signalProcessGroup, startShell } from '../support/pages/run-page.ts';
 import { findFreeNeighbors, findFreePort } from '../support/upstreams/listener.ts';
@@ -65,6 +66,13 @@ describe('a fresh clone', () => {
     }
   }
 
+  /** Returns the output that a page shows. The service of the test has other ports. A line may end with "…". */
+  const getShownOutput = (page: string) =>
+    readBlocks(page)
+      .filter(({ note }) => note === 'output')
+      .flatMap(({ text: shown }) => shown.trim().split('\n'))
+      .map((line) => line.replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT').replace(/…$/, ''));
+
   const pages = {
     'README.md': [/Website relaunch/, /^\[\{"id":.*"title":"Measure the loading time"/m],
     'docs/tutorial.md': [/"id":"7"/, /^Changed the tool "refund_order"/m],
@@ -77,5 +85,7 @@ describe('a fresh clone', () => {
         ({ stdout, failure } = await runPageCommands(page));
       assert.equal(failure, undefined);
       for (const result of results) assert.match(stdout, result);
+      const printed = stdout.replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT');
+      assertNone(getShownOutput(page), (line) => !printed.includes(`\n${line}`), 'the commands did not print these');
     });
 });

@@ -40,3 +40,10 @@ export async function launchChromium(): Promise<Browser> {
   scopedBrowser.close = async () => void (await Promise.all(contexts.splice(0).map((context) => context.close())));
   return scopedBrowser;
 }
+
+/** Stops the browser, for a script whose process ends with its work. */
+export async function stopChromium(): Promise<void> {
+  const browser = await sharedBrowser;
+  sharedBrowser = undefined;
+  await browser?.close();
+}

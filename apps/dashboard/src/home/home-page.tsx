@@ -8,6 +8,7 @@ import { queryKeys } from '../query-keys.ts';
 import { FirstServer } from '../servers/new/start-choices.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Section } from '../ui/section.tsx';
+import { LoadTogether } from '../ui/states/load-together.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
@@ -38,11 +39,13 @@ export function HomePage() {
       <Loaded query={newest}>
         {({ servers: [server] }) =>
           server ? (
-            <Stack gap="md">
-              <PendingActions />
-              <Activity newestSlug={server.slug} />
-              <RecentChanges />
-            </Stack>
+            <LoadTogether>
+              <Stack gap="md">
+                <PendingActions />
+                <Activity newestSlug={server.slug} />
+                <RecentChanges />
+              </Stack>
+            </LoadTogether>
           ) : (
             <FirstServer />
           )
