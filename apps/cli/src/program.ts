@@ -60,7 +60,7 @@ Examples:
   toolhost check server.yaml && toolhost servers create server.yaml
   toolhost apply servers --dry-run
   toolhost import https://api.example.com/openapi.json --plan
-  toolhost call projects list_projects --arg status=eq.active
+  toolhost call projects list_projects status=eq.active
 
 Exit codes: 0 success, 1 failure, 2 usage error. Commands that compare
 exit with 2 if they find differences, as their --help says.`,

@@ -209,7 +209,7 @@ function getUsageCommands({ scopes, servers, views }: KeyRecord, url: string): s
     return [`${programName} servers list`, `curl ${url}/api/v1/servers ${curlAuthorization}`];
   if (hasScope(scopes, 'call')) {
     return [
-      `${programName} call ${slug} TOOL --arg name=value`,
+      `${programName} call ${slug} TOOL name=value`,
       `curl ${url}/api/v1/servers/${slug}/tools/TOOL/call ${curlAuthorization} -H 'Content-Type: application/json' -d '{"arguments": {}}'`,
       buildConnectCommand(slug, url),
     ];
