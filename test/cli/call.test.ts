@@ -166,7 +166,10 @@ describe('toolhost and an unreachable or unexpected service', () => {
       const listWithKey = (TOOLHOST_API_KEY: string) => listServers({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY });
       assert.match((await listWithKey('thk_nothing')).stderr, /^error: .*is not valid/);
       const { stderr } = await listWithKey(await running.createKey({ scopes: ['call'] }));
-      assert.match(stderr, /^error: this operation needs the scope manage:read; the credential has call\n$/);
+      assert.match(
+        stderr,
+        /^error: this command needs the scope manage:read; the credential has call\. Create a key with it: /,
+      );
     } finally {
       await running.stop();
     }

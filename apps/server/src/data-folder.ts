@@ -1,6 +1,7 @@
-import { statSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, sep } from 'node:path';
+import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 import { resourceFolder } from './resource-folder.ts';
 import { commit } from './version.ts';
 
@@ -22,4 +23,26 @@ function getUserDataFolder(): string {
   if (platform === 'darwin') return join(home, 'Library', 'Application Support', 'Toolhost');
   if (platform === 'win32') return join(env.LOCALAPPDATA || join(home, 'AppData', 'Local'), 'Toolhost');
   return join(env.XDG_DATA_HOME || join(home, '.local', 'share'), 'toolhost');
+}
+
+const folderErrors: { readonly [code: string]: string } = {
+  EACCES: 'cannot be created, because this user has no permission',
+  EEXIST: 'is a file',
+  ENOTDIR: 'is below a file',
+  EPERM: 'cannot be created, because this user has no permission',
+  EROFS: 'cannot be created, because the file system is read-only',
+};
+
+/** Creates the folder of DATA_DIR for its owner only. @throws AppError unavailable */
+export function createDataFolder(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const problem = folderErrors[String((error as NodeJS.ErrnoException).code)];
+    throw new AppError(
+      'unavailable',
+      `${dataDir} ${problem ?? `cannot be created (${getErrorMessage(error)})`}; set DATA_DIR or --data-dir to another folder`,
+      { cause: error },
+    );
+  }
 }
