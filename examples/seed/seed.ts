@@ -8,13 +8,13 @@ import { openStore, type Store } from '../../apps/server/src/app/open-store.ts';
 import { createOperationDeps } from '../../apps/server/src/app/operation-deps.ts';
 import { processClocks } from '../../apps/server/src/app/runtime-options.ts';
 import { type Config, localWorkspace, readConfig } from '../../apps/server/src/config.ts';
+import { getDefaultDataDir } from '../../apps/server/src/data-folder.ts';
 import { exampleSlug } from '../../apps/server/src/local/example.ts';
 import { createLog } from '../../apps/server/src/log.ts';
 import { createConcurrencyLimiters } from '../../apps/server/src/operations/quotas/concurrency-limiters.ts';
 import type { Runner } from '../../apps/server/src/operations/run-operation.ts';
 import { dayMs } from '../../apps/server/src/store/calls/call-writer.ts';
 import { findServer, isSlugTaken } from '../../apps/server/src/store/servers/servers.ts';
-import { variables } from '../../apps/server/src/variables.ts';
 import { writeCalls } from './calls.ts';
 import { makeHistory } from './history.ts';
 import { insertLogins } from './logins.ts';
@@ -127,6 +127,6 @@ async function assertSlugsFree({ db }: Store): Promise<void> {
 
 function toSummary({ dataDir, engine }: Config): { database: string; settings: string } {
   if (engine === 'postgres') return { database: 'the database of DATABASE_URL', settings: '' };
-  const isDefault = dataDir === variables.DATA_DIR.fallback;
+  const isDefault = dataDir === getDefaultDataDir();
   return { database: resolve(dataDir), settings: isDefault ? '' : `DATA_DIR=${dataDir} ` };
 }

@@ -120,8 +120,8 @@ describe('toolhost apply', async () => {
       ['petstore.yaml', 'openapi: 3.1.0\ninfo: { title: Pets, version: "1" }\npaths: {}\n'],
       ['curl.yaml', "curl -X POST https://api.example.com/things -d '{}'\n"],
     ] as const) {
-      assertFailed(await apply([file(name, text)]), /importApi/);
-      assert.match((await run(['check', join(folder, name)])).stdout, /importApi/);
+      assertFailed(await apply([file(name, text)]), /toolhost import FILE/);
+      assert.match((await run(['check', join(folder, name)])).stdout, /toolhost import FILE/);
     }
     assertFailed(await apply([join(root, 'nowhere')]), /nowhere/);
     assert.equal((await apply([folder, '--nonsense'])).code, 1);

@@ -52,6 +52,14 @@ describe('toolhost call', async () => {
     assert.deepEqual(takeSentBodies(), [typed]);
   });
 
+  it('takes arguments as name=value, next to --arg, and splits them at the first =', async () => {
+    upstream.take();
+    const args = ['id=42', 'title=a=b', 'tags=one', '--arg', 'tags=two', 'done=false'];
+    assert.equal((await call(['open-api', 'send', ...args])).code, 0);
+    assert.deepEqual(takeSentBodies(), [{ id: 42, title: 'a=b', tags: ['one', 'two'], done: false }]);
+    assert.match((await run(['preview', 'open-api', 'send', 'title='])).stdout, /\{"title":""\}/);
+  });
+
   it('takes arguments as JSON and lets --arg override them', async () => {
     upstream.take();
     const args = ['--args', '{"id": 1, "title": "a=b"}', '--arg', 'id=2', '--arg', 'tags=one'];
@@ -158,7 +166,10 @@ describe('toolhost and an unreachable or unexpected service', () => {
       const listWithKey = (TOOLHOST_API_KEY: string) => listServers({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY });
       assert.match((await listWithKey('thk_nothing')).stderr, /^error: .*is not valid/);
       const { stderr } = await listWithKey(await running.createKey({ scopes: ['call'] }));
-      assert.match(stderr, /^error: this operation needs the scope manage:read; the credential has call\n$/);
+      assert.match(
+        stderr,
+        /^error: this command needs the scope manage:read; the credential has call\. Create a key with it: /,
+      );
     } finally {
       await running.stop();
     }

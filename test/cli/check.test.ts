@@ -78,7 +78,7 @@ describe('toolhost check', async () => {
     const { code, stdout } = await check([servers]);
     assert.deepEqual([code, stdout], [0, `${join(servers, 'a.yml')}: ok\n${join(servers, 'b.json')}: ok\n`]);
     const empty = await check([join(servers, 'older')]);
-    const advice = /^1 .*older: is a folder; name a file, or for check, apply, diff, and dev a folder with \.json/;
+    const advice = /^1 .*older: is a folder without \.json/;
     assert.match(`${empty.code} ${empty.stdout}`, advice);
   });
 
@@ -107,7 +107,7 @@ describe('toolhost check', async () => {
     assert.match(stdout, /limits\.calls: unknown field/);
     assert.doesNotMatch(stdout, /lit3ral/);
     writeFileSync(conflicting, 'name: &a [*a]');
-    assert.match((await check([conflicting])).stdout, /z\.yaml: is not YAML: /);
+    assert.match((await check([conflicting])).stdout, /z\.yaml: has a YAML anchor that contains itself/);
   });
 
   it('reports file, path, and problem for every file', async () => {
@@ -120,7 +120,7 @@ describe('toolhost check', async () => {
     const expected = [
       `${bad}: slug: "manage" is reserved; choose another`,
       `${bad}: tools[0].timeout_ms: found 20001; allowed: at most 20000`,
-      `${join(folder, 'none.json')}: there is no such file`,
+      `${join(folder, 'none.json')}: there is no such file. Check the path`,
     ];
     for (const line of expected) assert.ok(lines.includes(line), stdout);
     assert.ok(stdout.includes(`${broken}: is not JSON: `), stdout);

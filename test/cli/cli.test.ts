@@ -56,7 +56,7 @@ describe('bin/toolhost', async () => {
       [['keys'], /Usage/],
       [['serv'], /Did you mean serve\?/],
       [['servers', 'list', '--jsn'], /--jsn/],
-      [['servers', 'get'], /missing required argument/],
+      [['servers', 'get'], /the argument <slug> is missing/],
       [['servers', 'list', '--url', 'localhost'], /allowed: an http:\/\/ or https:\/\/ URL/],
     ] as const)
       assertFailed(await runToolhostCommand(args), message, 2);

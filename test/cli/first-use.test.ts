@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, describe, it } from 'node:test';
 import type { KeyScope } from '@toolhost/credentials/credential';
+import { readConfig } from '../../apps/server/src/config.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { assertFailed, createTestFolder } from '../support/toolhost/command-world.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand, runToolhostJson, toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const checkout = resolve(import.meta.dirname, '..', '..');
@@ -44,6 +46,39 @@ describe('first use of the command line', async () => {
     assert.ok(first.stderr.includes(dir));
     assert.deepEqual(Object.keys(JSON.parse(first.stdout) as object), ['id', 'key', 'scopes']);
     assert.equal((await create()).stderr, '');
+  });
+
+  it('stores data in ./data in a checkout or if that folder exists, and otherwise in the user data folder', async () => {
+    assert.equal(readConfig({}, () => '').config.dataDir, './data');
+    const home = mkdtempSync(join(folder, 'home-'));
+    const args = ['keys', 'create', '--name', 'me', '--scopes', 'manage', '--quiet'];
+    const create = async (env: Record<string, string>) => {
+      const created = await runToolhostCommand(args, { usesProcess: true, cwd: home, env: { HOME: home, ...env } });
+      assert.match(created.stdout, /^thk_\w+\n$/);
+      return /^created a new database in (.*); start/.exec(created.stderr)?.[1] ?? created.stderr;
+    };
+    const defaultFolder =
+      process.platform === 'darwin' ? 'Library/Application Support/Toolhost' : '.local/share/toolhost';
+    assert.equal(await create({}), join(home, defaultFolder));
+    if (process.platform === 'linux')
+      assert.equal(await create({ XDG_DATA_HOME: join(home, 'xdg') }), join(home, 'xdg', 'toolhost'));
+    mkdirSync(join(home, 'data'));
+    assert.equal(await create({}), join(home, 'data'));
+  });
+
+  it('serves from the folder and at the port of its options, and prints where the data is', async () => {
+    const dir = join(folder, 'option');
+    const port = String(await findFreePort());
+    for (const workers of ['1', '2']) {
+      const args = ['serve', '--port', port, '--data-dir', dir];
+      const env = { PORT: '1', WORKERS: workers, DATA_DIR: join(folder, 'unused'), LOG_LEVEL: 'silent' };
+      const serving = await startChildToolhost(env, toolhostProgram, args);
+      assert.equal(serving.url, `http://127.0.0.1:${port}`);
+      assert.ok(serving.output('stderr').includes(`\n  Data           ${dir}\n`), serving.output('stderr'));
+      assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
+      assert.equal(await serving.end(), 0);
+    }
+    assert.deepEqual([existsSync(join(dir, 'toolhost.sqlite')), existsSync(join(folder, 'unused'))], [true, false]);
   });
 
   it('[find D3] starts the service in a folder, and prints a command that creates a key', async () => {
@@ -89,7 +124,7 @@ describe('commands printed with a new key', async () => {
           .replaceAll('SLUG', 'open-api')
           .replaceAll('TOOL ', 'get ')
           .replaceAll('/TOOL/', '/get/')
-          .replaceAll(' --arg name=value', '')
+          .replaceAll(' name=value', '')
           .replace('server.yaml', '/dev/null')
           .replace('bin/toolhost', toolhostProgram);
         const keyEnv = { TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url };

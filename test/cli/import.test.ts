@@ -113,7 +113,7 @@ describe('toolhost import and reimport', async () => {
     assertFailed(await runOffline(['-', '--plan'], '{"a":1}'), /not an API description/);
     assertFailed(await runOffline(['-', '--plan'], '<!doctype html><p>'), /a web page/);
     const misspelled = await runOffline([description, '--plan', '--set', 'shp=x']);
-    assertFailed(misspelled, /answers\.shp: .*did you mean `shop`/);
+    assertFailed(misspelled, /--set shp=…: .*did you mean `shop`/);
     const unselected = await runOffline([description, '--out', '-', '--set', 'shop=a', '--include', 'cats']);
     assertFailed(unselected, /no operation was selected\n.*--include cats/);
   });

@@ -52,7 +52,7 @@ describe('commands for servers, secrets, tools, and versions', async () => {
     const sections = file('sections.yaml', stringify({ ...withSecret('x'), secrets: {} }));
     const cases: [string, RegExp][] = [
       [join(folder, 'none.json'), /none\.json: there is no such file/],
-      [folder, /: is a folder; name a file/],
+      [folder, /: is a folder\. Name a file/],
       [file('broken.yaml', 'name: ['), /broken\.yaml: is not YAML: .*line 1/],
       [file('broken.json', '{"name": }'), /broken\.json: is not JSON: /],
       [file('empty.json', ' \n'), /empty\.json: is empty/],
@@ -139,7 +139,7 @@ describe('commands for servers, secrets, tools, and versions', async () => {
     const set = (args: string[], input: string) => run(['secrets', 'set', 'unfit', 'KEY', ...args], { input });
     assertFailed(await set([], '\n'), /the value of KEY is empty; nothing was stored/);
     const [lines, argument] = [await set([], 'hunter2\nhunter3\n'), await set(['hunter2'], 'x')];
-    assertFailed(lines, /^ {2}value: .*one line of visible text/m);
+    assertFailed(lines, /^error: value: .*one line of visible text/m);
     assertFailed(argument, /the value must not be an argument/, 2);
     for (const { stderr } of [lines, argument]) assert.doesNotMatch(stderr, /hunter/);
   });

@@ -1,6 +1,7 @@
 import { mkdirSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { AppError, getErrorMessage } from '@toolhost/errors/errors';
+import { AppError } from '@toolhost/errors/errors';
+import { explainFileError } from './file-errors.ts';
 
 /**
  * Writes a file atomically: no reader sees half of it, and the previous file survives a full disk. A symbolic link
@@ -15,7 +16,7 @@ export function writeFileAtomically(path: string, text: string, mode?: number): 
     if (existing && !existing.isFile()) writeFileSync(path, text);
     else replaceFile(existing ? realpathSync(path) : path, text, mode ?? existing?.mode);
   } catch (error) {
-    throw new AppError('unavailable', `${path}: cannot be written: ${getErrorMessage(error)}`);
+    throw new AppError('unavailable', `${path}: cannot be written: ${explainFileError(error)}`);
   }
 }
 

@@ -76,7 +76,11 @@ export function collectValue(value: string, previous: readonly string[] = []): s
 export const envOption = [
   '--env <NAME>',
   'environment variable that the files may use as the source of a secret; repeatable',
-  collectValue,
+  (name: string, previous?: readonly string[]) => {
+    if (!/^[A-Za-z_]\w*$/.test(name))
+      throw new InvalidArgumentError('allowed: the name of an environment variable, such as API_KEY');
+    return collectValue(name, previous);
+  },
 ] as const;
 
 /** A `name=value` pair from the command line. */

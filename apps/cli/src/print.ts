@@ -1,5 +1,6 @@
 import { AppError, getErrorMessage, type Problem } from '@toolhost/errors/errors';
 import { CommanderError } from 'commander';
+import { removeProblemList, toCommandTerms } from './command-terms.ts';
 
 /** Prints a result to standard output. Everything else goes to standard error, so that output can be piped. */
 export function print(text: string): void {
@@ -110,13 +111,14 @@ export function getErrorPrefix(): string {
 /** Converts a failure to JSON. `kind` is `usage`, the kind of an `AppError`, `failed`, or `internal`. */
 function toFailureJson(error: unknown): { kind: string; message: string; problems: readonly Problem[] } {
   if (error instanceof CommanderError)
-    return { kind: 'usage', message: error.message.replace(/^error: /, ''), problems: [] };
-  if (error instanceof AppError) return { kind: error.kind, message: getHeadline(error), problems: error.problems };
+    return { kind: 'usage', message: formatUsageError(error.message).replace(/^error: /, ''), problems: [] };
+  if (error instanceof AppError)
+    return { kind: error.kind, message: formatHeadline(error), problems: getProblems(error) };
   return { kind: isExpectedError(error) ? 'failed' : 'internal', message: formatFailure(error), problems: [] };
 }
 
 function formatFailure(error: unknown): string {
-  if (error instanceof AppError) return [getHeadline(error), ...formatProblemLines(error)].join('\n');
+  if (error instanceof AppError) return formatAppError(error);
   if (isExpectedError(error)) return formatExpectedError(error);
   const stack = error instanceof Error ? error.stack : String(error);
   return `unexpected error; this is a bug in toolhost\n${stack}`;
@@ -142,13 +144,56 @@ function formatExpectedError(error: Error): string {
   return isConnectionError ? `the database does not respond: ${reasons}` : reasons;
 }
 
-function formatProblemLines({ problems }: AppError): string[] {
-  return problems.map(({ path, message }) => `  ${path ? `${path}: ` : ''}${message}`);
+/** Formats a failure. A single problem below a general headline is the whole message. */
+function formatAppError(error: AppError): string {
+  const headline = formatHeadline(error);
+  const problems = getProblems(error).map(({ path, message }) => (path ? `${path}: ${message}` : message));
+  const [onlyProblem] = problems;
+  if (problems.length === 1 && onlyProblem !== undefined && generalHeadlines.includes(headline)) return onlyProblem;
+  return [headline, ...problems.map((problem) => `  ${problem}`)].join('\n');
 }
 
-/** Returns the message without the list of problems at its end, which is printed on separate lines. */
-function getHeadline({ message, problems }: AppError): string {
-  const list = problems.map(({ path, message: problem }) => (path ? `${path}: ${problem}` : problem)).join('; ');
-  if (list === '' || !message.endsWith(list)) return message;
-  return message.slice(0, -list.length).replace(/:\s*$/, '') || 'refused';
+const noHeadline = 'refused';
+const generalHeadlines = [noHeadline, 'The input is not valid'];
+
+function formatHeadline(error: AppError): string {
+  return toCommandTerms(removeProblemList(error)) || noHeadline;
+}
+
+function getProblems({ problems }: AppError): Problem[] {
+  return problems.map(({ path, message }) => ({ path, message: toCommandTerms(message) }));
+}
+
+/** Replaces the wording of the command-line parser. */
+const usageErrors: readonly (readonly [pattern: RegExp, replacement: string])[] = [
+  [/^error: (unknown \w+) '(.*)'\n\((Did you mean .*)\)$/s, 'error: $1 "$2". $3'],
+  [/^error: (unknown \w+) '(.*)'$/s, 'error: $1 "$2"'],
+  [/^error: missing required argument '(.*)'$/, 'error: the argument <$1> is missing'],
+  [
+    /^error: too many arguments(?: for '(.*?)')?\. Expected 0 arguments but got \d+: (.*)\.$/s,
+    'error: $1 takes no argument, but found "$2"',
+  ],
+  [
+    /^error: too many arguments(?: for '(.*?)')?\. Expected (\d+) arguments? but got \d+: (.*)\.$/s,
+    'error: $1 takes at most $2 arguments, but found "$3"',
+  ],
+  [/^error: option '(?:-\w, )?(--[\w-]+)(.*)' argument missing$/, 'error: $1 needs a value: $1$2'],
+  [/^error: required option '(.*)' not specified$/, 'error: $1 is missing'],
+  [
+    /^error: option '(--[\w-]+).*' cannot be used with option '(--[\w-]+).*'$/,
+    'error: $1 and $2 exclude each other. Use one of them',
+  ],
+  [/^error: option '(?:-\w, )?(--[\w-]+).*?' argument '(.*)' is invalid\. (.*)$/s, 'error: $1: found "$2"; $3'],
+  [/^error: command-argument value '(.*)' is invalid for argument '(.*?)'\. (.*)$/s, 'error: <$2>: found "$1"; $3'],
+  [/; Allowed choices are (.*)\.$/s, '; allowed: $1'],
+];
+
+/** Formats an error of the command-line parser as a sentence that says what was found. */
+export function formatUsageError(message: string): string {
+  return usageErrors.reduce((current, [pattern, replacement]) => current.replace(pattern, replacement), message);
+}
+
+/** Prints the text that an operation returns to agents, with the terms of the command line. */
+export function printAgentText(text: string | undefined): void {
+  print(toCommandTerms(text ?? ''));
 }

@@ -16,7 +16,7 @@ import { addVersions } from './commands/versions.ts';
 import { addCompletion } from './completion/completion.ts';
 import { addApply, addCheck, addDev, addDiff, addExport, addSchema } from './files/commands.ts';
 import { connectionOptionsHeading } from './options.ts';
-import { getErrorPrefix, reportFailure } from './print.ts';
+import { formatUsageError, getErrorPrefix, reportFailure } from './print.ts';
 
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
   'The service:': [addServe, addDev],
@@ -48,7 +48,8 @@ export function createProgram({ isQuiet = false, width = getHelpWidth(), write }
       getOutHelpWidth: () => width,
       writeOut: (text) => (write ?? writeOut)(wrapProse(text, width)),
       writeErr: (text) => void (isQuiet || process.stderr.write(text)),
-      outputError: (message, writeErr) => writeErr(message.replace(/^error:/, getErrorPrefix())),
+      outputError: (message, writeErr) =>
+        writeErr(`${formatUsageError(message.trimEnd()).replace(/^error:/, getErrorPrefix())}\n`),
     })
     .showHelpAfterError('Add --help for usage.')
     .addHelpText(
@@ -60,7 +61,7 @@ Examples:
   toolhost check server.yaml && toolhost servers create server.yaml
   toolhost apply servers --dry-run
   toolhost import https://api.example.com/openapi.json --plan
-  toolhost call projects list_projects --arg status=eq.active
+  toolhost call projects list_projects status=eq.active
 
 Exit codes: 0 success, 1 failure, 2 usage error. Commands that compare
 exit with 2 if they find differences, as their --help says.`,

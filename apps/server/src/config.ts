@@ -3,6 +3,7 @@ import { type EgressAllow, parseEgressAllow } from '@toolhost/safe-http/egress';
 import type { EgressProxy } from '@toolhost/safe-http/egress-proxy';
 import { toHostName } from '@toolhost/safe-http/host-name';
 import type { z } from 'zod';
+import { getDefaultDataDir } from './data-folder.ts';
 import { parseMasterKeys } from './master-keys.ts';
 import { defaultQuotas, parseQuotas, type Quotas } from './quotas.ts';
 import {
@@ -125,7 +126,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     port: values.PORT,
     host: values.HOST || (mode === 'local' ? '127.0.0.1' : '0.0.0.0'),
     baseUrl,
-    dataDir: values.DATA_DIR,
+    dataDir: values.DATA_DIR || getDefaultDataDir(),
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
     groupsClaim: values.OIDC_GROUPS_CLAIM,

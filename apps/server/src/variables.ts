@@ -33,9 +33,10 @@ export const variables = {
       'Wildcard host that gives each server a host name in addition to its path, such as *.tools.example.com; empty for none.',
   },
   DATA_DIR: {
-    schema: z.string().min(1),
-    fallback: './data',
-    meaning: 'Folder of the SQLite file and, in local mode, the master key.',
+    schema: z.string(),
+    fallback: '',
+    meaning:
+      'Folder of the SQLite file and, in local mode, the master key; by default ./data in a checkout or where that folder exists, otherwise $XDG_DATA_HOME/toolhost or ~/.local/share/toolhost, on macOS ~/Library/Application Support/Toolhost, on Windows %LOCALAPPDATA%\\Toolhost.',
   },
   DATABASE_URL: {
     schema: z.string(),

@@ -32,10 +32,10 @@ export function addCall(program: Command): void {
 Exits with 1 if the tool reports an error.
 
 Examples:
-  toolhost call weather forecast --arg city=Oslo --arg days=3
-  toolhost call shop get_order --view support --arg id=42
+  toolhost call weather forecast city=Oslo days=3
+  toolhost call shop get_order id=42 --view support
   toolhost call projects create_task --args '{"project_id": "42", "title": "Dig"}'
-  TOOLHOST_TOKEN=local-example-key toolhost call projects list_projects --arg status=eq.active`,
+  TOOLHOST_TOKEN=local-example-key toolhost call projects list_projects status=eq.active`,
     )
     .action(runCall);
 }
@@ -48,7 +48,7 @@ export function addPreview(program: Command): void {
       'after',
       `
 Examples:
-  toolhost preview projects list_projects --arg status=eq.active
+  toolhost preview projects list_projects status=eq.active
   toolhost preview projects create_task --args '{"title": "Dig"}' --curl`,
     )
     .action(runPreview);
@@ -59,8 +59,9 @@ function addToolArguments(command: Command): Command {
   return addConnectionOptions(command)
     .argument('<slug>', 'slug of the server')
     .argument('<tool>', 'name of the tool')
-    .option('--arg <name=value>', 'tool argument; repeatable', collectNamedValues())
-    .option('--args <json>', 'tool arguments as one JSON object; --arg takes precedence', parseJsonArguments)
+    .argument('[name=value...]', "tool arguments, with the types of the tool's schema", collectNamedValues())
+    .option('--arg <name=value>', 'the same as an option; repeatable', collectNamedValues())
+    .option('--args <json>', 'tool arguments as one JSON object; name=value takes precedence', parseJsonArguments)
     .option('--view <view>', 'name of a view of the server, to use the tool as the view exposes it');
 }
 
@@ -80,10 +81,10 @@ function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null;
 }
 
-async function runCall(slug: string, tool: string, options: Options): Promise<void> {
+async function runCall(slug: string, tool: string, pairs: NamedValue[] | undefined, options: Options): Promise<void> {
   const client = await connect(options);
   const token = options.token ?? process.env.TOOLHOST_TOKEN;
-  const input = await buildCallInput(client, { slug, tool }, options);
+  const input = await buildCallInput(client, { slug, tool, pairs }, options);
   const outcome = await callTool(client, { ...input, ...(token && { token }) });
   if (options.json) printJson(outcome);
   else print(outcome.content.map(formatBlock).join('\n'));
@@ -127,9 +128,14 @@ function formatBinary(type: string, mediaType: string, base64: string): string {
   return `[${type} ${mediaType}, ${Buffer.byteLength(base64, 'base64')} bytes; --json prints it]`;
 }
 
-async function runPreview(slug: string, tool: string, options: Options): Promise<void> {
+async function runPreview(
+  slug: string,
+  tool: string,
+  pairs: NamedValue[] | undefined,
+  options: Options,
+): Promise<void> {
   const client = await connect(options);
-  const result = await client.run('previewToolCall', await buildCallInput(client, { slug, tool }, options));
+  const result = await client.run('previewToolCall', await buildCallInput(client, { slug, tool, pairs }, options));
   if (options.json) return printJson(result);
   if (result.refused !== undefined) printMessage(`The call would be refused: ${result.refused}.`);
   if (options.curl) return print(result.curl);
@@ -144,11 +150,11 @@ async function runPreview(slug: string, tool: string, options: Options): Promise
  */
 async function buildCallInput(
   client: RestClient,
-  { slug, tool }: { slug: string; tool: string },
+  { slug, tool, pairs = [] }: { slug: string; tool: string; pairs: NamedValue[] | undefined },
   { arg = [], args, view }: Options,
 ): Promise<Input<'previewToolCall'>> {
   const properties = await readInputProperties(client, slug, tool);
-  const callArguments = { ...args, ...parseArguments(arg, properties) };
+  const callArguments = { ...args, ...parseArguments([...pairs, ...arg], properties) };
   return { slug, tool, ...(view !== undefined && { view }), arguments: callArguments };
 }
 

@@ -8,7 +8,7 @@ import type { DescriptionFile } from '@toolhost/openapi-to-tools/bundle';
 import { formatUserAgent } from '@toolhost/server/command-line';
 import { getHeaderNameProblem, isHeaderValue } from '@toolhost/tool-config/http/headers';
 import { explainNoResponse } from '../connection/rest-client.ts';
-import { readTextFile } from '../files/server-files.ts';
+import { checkIsText, readTextFile } from '../files/server-files.ts';
 
 /** Document to import, and the URL that it was fetched from. */
 export type ImportSource = { text: string; url: string | undefined };
@@ -34,11 +34,28 @@ export async function readImportSource(from: string, headers?: HeaderFields): Pr
     return { text: await bundleFiles(text, url, readFile), url: documentUrl };
   }
   if (headers) throw new AppError('invalid', `--header only applies to a URL, and ${from} is not one`);
-  if (from === '-') return { text: decodeDocument(await buffer(process.stdin)), url: undefined };
-  const text = await readTextFile(from);
+  if (from === '-') {
+    const text = decodeDocument(await buffer(process.stdin));
+    if (text.trim() === '') throw new AppError('invalid', 'standard input is empty. Pipe an API description into it');
+    return { text, url: undefined };
+  }
+  const text = await readDescription(from);
+  checkIsText(from, text);
   const realFile = await realpath(from);
   const read = async (address: string) => readTextFile(await resolveInside(dirname(realFile), address));
   return { text: await bundleFiles(text, pathToFileURL(realFile).href, read), url: undefined };
+}
+
+/** Reads a file. @throws AppError that explains how to write a URL if the name looks like one */
+async function readDescription(from: string): Promise<string> {
+  try {
+    return await readTextFile(from);
+  } catch (error) {
+    const isUrlLike = /^(localhost|[\w-]+(\.[\w-]+)+)(:\d+)?\//.test(from);
+    if (!isUrlLike || !(error instanceof AppError) || error.kind !== 'notFound') throw error;
+    const scheme = from.startsWith('localhost') ? 'http' : 'https';
+    throw new AppError('notFound', `${from}: there is no such file. For a URL, write: ${scheme}://${from}`);
+  }
 }
 
 /** Fetches a document. If it is a web page that shows an API description, fetches that description. @throws AppError */
@@ -128,7 +145,11 @@ async function readText(response: Response, url: string): Promise<string> {
       `${url} responded with HTTP ${response.status}. Pass a credential with --header 'Authorization: Bearer …'`,
     );
   }
-  if (!response.ok || !response.body) throw new AppError('invalid', `${url} responded with HTTP ${response.status}`);
+  if (!response.ok || !response.body)
+    throw new AppError(
+      'invalid',
+      `${url} responded with HTTP ${response.status}. Check the URL of the API description`,
+    );
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {

@@ -10,6 +10,7 @@ import { type Input, operations } from '@toolhost/server/operations';
 import { getSlugProblem } from '@toolhost/tool-config/slug';
 import { type Command, Option } from 'commander';
 import { writeFileAtomically } from '../atomic-file.ts';
+import { type FieldLabels, withFieldLabels } from '../command-terms.ts';
 import { connect } from '../connection/connect.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import {
@@ -19,7 +20,7 @@ import {
   collectValue,
   type JsonOption,
 } from '../options.ts';
-import { formatTable, print, printJson, printMessage } from '../print.ts';
+import { formatTable, print, printAgentText, printJson, printMessage } from '../print.ts';
 import { collectHeader, type ImportSource, readImportSource } from './import-source.ts';
 
 type Options = ConnectionOptions &
@@ -97,9 +98,30 @@ async function runImport(from: string, options: Options): Promise<void> {
   // Reading and planning may take a minute, so the slug is checked first.
   const problem = slug === undefined ? undefined : getSlugProblem(slug);
   if (problem !== undefined) throw new AppError('invalid', `--slug ${slug}: ${problem}`);
-  const source = await readImportSource(from, options.header);
-  printMessage(`Reading ${from} (${formatSize(source.text.length)})`);
-  if (!options.plan && options.out === undefined) return createServer(source, options);
+  await withFieldLabels({ ...importFieldLabels, document: getSourceName(from), url: from }, async () => {
+    const source = await readImportSource(from, options.header);
+    printMessage(`Reading ${getSourceName(from)} (${formatSize(source.text.length)})`);
+    if (!options.plan && options.out === undefined) await createServer(source, options);
+    else await planImport(source, from, options);
+  });
+}
+
+const getSourceName = (from: string) => (from === '-' ? 'standard input' : from);
+
+/** Options for the fields of an import. */
+const importFieldLabels: FieldLabels = {
+  answers: '--set',
+  exclude: '--exclude',
+  for: '--for',
+  headers: '--header',
+  include: '--include',
+  name: '--name',
+  prefix: '--prefix',
+  server: '--server',
+  slug: '--slug',
+};
+
+async function planImport(source: ImportSource, from: string, options: Options): Promise<void> {
   const { importDocument } = await import('@toolhost/openapi-to-tools/import-document');
   const plan = importDocument(source.text, toChoices(source, options), options.list ?? 'none');
   printMessage(`Planned ${plan.operations.operations} operations`);
@@ -196,12 +218,12 @@ async function createServer(source: ImportSource, options: Options): Promise<voi
     const addition = { ...request, mode: 'apply' as const, slug: options.into, prefix };
     const added = await client.run('addImport', addition as Input<'addImport'>);
     if (options.json) return printJson(added);
-    return print(operations.addImport.toAgentText?.(added) ?? '');
+    return printAgentText(operations.addImport.toAgentText?.(added));
   }
   const input = { ...request, mode: 'create' as const, name, slug };
   const result = await client.run('importApi', input as Input<'importApi'>);
   if (options.json) return printJson(result);
-  print(operations.importApi.toAgentText?.(result) ?? '');
+  printAgentText(operations.importApi.toAgentText?.(result));
 }
 
 type ReimportOptions = ConnectionOptions & {
@@ -276,11 +298,18 @@ async function runReimport(slug: string, from: string | undefined, options: Reim
     server: options.server,
     answers: options.set,
   };
-  const result = await client.run('reimportApi', input as Input<'reimportApi'>);
+  const names = {
+    ...importFieldLabels,
+    add: '--add',
+    take: '--take',
+    slug: '<slug>',
+    ...(from !== undefined && { document: getSourceName(from), url: from }),
+  };
+  const result = await withFieldLabels(names, () => client.run('reimportApi', input as Input<'reimportApi'>));
   const { changed, added } = result.counts;
   if (!options.apply && changed + added + result.server.length > 0) process.exitCode = 2;
   if (options.json) return printJson(result);
-  print(operations.reimportApi.toAgentText?.(result) ?? '');
+  printAgentText(operations.reimportApi.toAgentText?.(result));
 }
 
 /** Compares the description at its URL with the last import, or turns the daily comparison on or off. */
@@ -300,8 +329,8 @@ async function runCheckOrWatch(
   if (checked && imported?.error !== undefined) process.exitCode = 1;
   else if (checked && imported?.changed) process.exitCode = 2;
   if (options.json) return printJson({ slug, imported });
-  if (watched) print(operations.watchImport.toAgentText?.(watched) ?? '');
-  if (checked) print(operations.compareImport.toAgentText?.(checked) ?? '');
+  if (watched) printAgentText(operations.watchImport.toAgentText?.(watched));
+  if (checked) printAgentText(operations.compareImport.toAgentText?.(checked));
 }
 
 function formatPlan(plan: PlannedImport): string {

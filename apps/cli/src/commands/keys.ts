@@ -4,10 +4,11 @@ import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
 import { programName } from '@toolhost/server/command-line';
 import { type Input, type Output, operations } from '@toolhost/server/operations';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { withFieldLabels } from '../command-terms.ts';
 import { type TargetOptions, withTarget } from '../connection/connect.ts';
 import { addTargetOptions, collectValue, type JsonOption } from '../options.ts';
 import { formatTable, lastUseColumn, print, printJson } from '../print.ts';
-import { addFieldOptions, addOperationCommand, collectFields } from './operation-command.ts';
+import { addFieldOptions, addOperationCommand, collectFields, getFieldLabels } from './operation-command.ts';
 
 type Options = TargetOptions & JsonOption & { quiet?: true; [attribute: string]: unknown };
 type KeyRecord = Output<'listApiKeys'>['keys'][number];
@@ -77,7 +78,9 @@ Examples:
       withTarget(
         options,
         async (target) => {
-          const created = await target.run('createApiKey', collectFields(options, attributes) as Input<'createApiKey'>);
+          const input = collectFields(options, attributes) as Input<'createApiKey'>;
+          const names = getFieldLabels(create, attributes);
+          const created = await withFieldLabels(names, () => target.run('createApiKey', input));
           if (options.quiet) print(created.key);
           else if (options.json) printJson({ id: created.id, key: created.key, scopes: created.scopes });
           else print(formatCreatedKey(created, target));
@@ -209,7 +212,7 @@ function getUsageCommands({ scopes, servers, views }: KeyRecord, url: string): s
     return [`${programName} servers list`, `curl ${url}/api/v1/servers ${curlAuthorization}`];
   if (hasScope(scopes, 'call')) {
     return [
-      `${programName} call ${slug} TOOL --arg name=value`,
+      `${programName} call ${slug} TOOL name=value`,
       `curl ${url}/api/v1/servers/${slug}/tools/TOOL/call ${curlAuthorization} -H 'Content-Type: application/json' -d '{"arguments": {}}'`,
       buildConnectCommand(slug, url),
     ];

@@ -1,6 +1,7 @@
 import { type Input, type Operation, type OperationName, type Output, operations } from '@toolhost/server/operations';
 import type { Command } from 'commander';
 import { confirmAction } from '../ask.ts';
+import { type FieldLabels, withFieldLabels } from '../command-terms.ts';
 import { connect, type OperatorTarget, type TargetOptions, withTarget } from '../connection/connect.ts';
 import { createPageReader, readList } from '../connection/lists.ts';
 import { getServiceTime, type RestClient } from '../connection/rest-client.ts';
@@ -14,7 +15,7 @@ import {
   type JsonOption,
   lowercaseStart,
 } from '../options.ts';
-import { print, printJson } from '../print.ts';
+import { print, printAgentText, printJson } from '../print.ts';
 
 type Field<Name extends OperationName> = keyof Input<Name> & string;
 
@@ -69,15 +70,12 @@ export function addOperationCommand<Name extends OperationName>(
       const { effect, confirmationWord } = getConfirmation(input);
       await confirmAction(effect, confirmationWord, commandOptions);
     }
+    const names = getFieldLabels(command, attributes, fields);
     const run = async (client: RestClient, now: OperatorTarget['now']) => {
-      const output = await readOutput(client, operationName, input, definition);
+      const output = await withFieldLabels(names, () => readOutput(client, operationName, input, definition));
       if (commandOptions.json) printJson(output);
-      else
-        print(
-          definition.formatOutput
-            ? await definition.formatOutput(output, input, now)
-            : (operation.toAgentText?.(output) ?? ''),
-        );
+      else if (definition.formatOutput) print(await definition.formatOutput(output, input, now));
+      else printAgentText(operation.toAgentText?.(output));
     };
     if (isOperator) await withTarget(commandOptions, (target) => run(target as RestClient, target.now));
     else {
@@ -85,6 +83,19 @@ export function addOperationCommand<Name extends OperationName>(
       await run(client, () => getServiceTime(client.url));
     }
   });
+}
+
+/** Returns the option or the argument of each field. `positionals` are the fields that are arguments. */
+export function getFieldLabels(
+  command: Command,
+  attributes: ReadonlyMap<string, string>,
+  positionals: readonly string[] = [],
+): FieldLabels {
+  const optionNames = command.options.flatMap((option) => {
+    const field = attributes.get(option.attributeName());
+    return field === undefined ? [] : [[field, option.long ?? option.flags] as const];
+  });
+  return Object.fromEntries([...optionNames, ...positionals.map((field) => [field, `<${field}>`] as const)]);
 }
 
 async function readOutput<Name extends OperationName>(

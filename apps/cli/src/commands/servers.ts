@@ -7,6 +7,7 @@ import { programName } from '@toolhost/server/command-line';
 import { type Input, type Output, operations } from '@toolhost/server/operations';
 import type { Command } from 'commander';
 import { promptHidden } from '../ask.ts';
+import { withFieldLabels } from '../command-terms.ts';
 import { connect } from '../connection/connect.ts';
 import { readServerWithConfig } from '../connection/lists.ts';
 import { readConfigFile, readTextFile } from '../files/server-files.ts';
@@ -17,7 +18,7 @@ import {
   type JsonOption,
   type NamedValue,
 } from '../options.ts';
-import { formatTable, lastUseColumn, print, printJson, toOneLine } from '../print.ts';
+import { formatTable, lastUseColumn, print, printAgentText, printJson, toOneLine } from '../print.ts';
 import { addOperationCommand } from './operation-command.ts';
 
 type Options = ConnectionOptions & JsonOption;
@@ -148,7 +149,7 @@ async function storeServer(
   const result = await client.run(name, config as Input<typeof name>);
   if (options.json) return printJson(result);
   // Replacing is not a management tool, so it has no agent text. The text of an update fits.
-  print(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].toAgentText?.(result) ?? '');
+  printAgentText(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].toAgentText?.(result));
 }
 
 /** Reads an object from a file. @throws AppError that names the file and the allowed form */
@@ -247,7 +248,7 @@ function parseFieldValue(value: string): unknown {
 async function changeTool(name: 'addTool' | 'updateTool', input: Fields, options: Options): Promise<void> {
   const changed = await (await connect(options)).run(name, input as Input<typeof name>);
   if (options.json) printJson(changed);
-  else print(operations[name].toAgentText?.(changed) ?? '');
+  else printAgentText(operations[name].toAgentText?.(changed));
 }
 
 export function addSecrets(program: Command): void {
@@ -308,7 +309,9 @@ async function setSecret(slug: string, name: string, options: SetOptions, comman
   // Editors and `echo` end a file with a line break that is not part of the secret.
   const value = input.replace(/\r?\n$/, '');
   if (value === '') throw new AppError('invalid', `the value of ${name} is empty; nothing was stored`);
-  const stored = await client.run('setSecret', { slug, name, value });
+  const stored = await withFieldLabels({ slug: '<slug>', name: '<name>' }, () =>
+    client.run('setSecret', { slug, name, value }),
+  );
   if (options.json) return printJson(stored);
   const origins = stored.origins.join(', ') || 'no host yet, because the server has no tools';
   const usage = stored.used_by.length > 0 ? `Used by ${stored.used_by.join(', ')}.` : `Nothing uses {{${name}}} yet.`;

@@ -32,7 +32,10 @@ export async function resolveConnection(options: ConnectionOptions): Promise<Ser
 function toKeyCredential(key: string): ServiceConnection['credential'] {
   // The message of `fetch` about an invalid header would repeat the key.
   if (!/^[\x21-\x7e]+$/.test(key))
-    throw new AppError('unauthenticated', 'the API key has characters that a key cannot have');
+    throw new AppError(
+      'unauthenticated',
+      'the API key has characters that a key cannot have. Copy it again, without spaces and line breaks',
+    );
   return { token: key };
 }
 

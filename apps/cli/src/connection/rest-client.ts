@@ -112,12 +112,19 @@ function toServiceError(response: Response, responseBody: unknown, url: string):
   if (!parsed.success) return createNotToolhostError(url, response);
   const detail = parsed.data.detail.slice(0, problemLimits.characters);
   const problems = parsed.data.problems?.slice(0, problemLimits.problems) ?? [];
+  if (response.status === 404 && /\/mcp(\/|$)/.test(new URL(url).pathname))
+    return new AppError(
+      'invalid',
+      `${url} is the URL of a server. Use the URL of the service: ${url.replace(/\/mcp(\/.*)?$/, '')}`,
+    );
   const kinds = Object.keys(errorKinds) as ErrorKind[];
   const kind = kinds.find((candidate) => errorKinds[candidate].status === response.status) ?? 'internal';
+  const [, scope] = /^this operation needs the scope ([\w:]+)/.exec(detail) ?? [];
+  const createKey = `${programName} keys create --name me --scopes`;
+  if (scope !== undefined)
+    return new AppError(kind, `${detail.replace('operation', 'command')}. Create a key with it: ${createKey} ${scope}`);
   const advice =
-    kind === 'unauthenticated'
-      ? ` for the service at ${url}; on its machine, "${programName} keys create" creates one`
-      : '';
+    kind === 'unauthenticated' ? ` for the service at ${url}. Create one on its machine: ${createKey} manage,call` : '';
   return new AppError(kind, detail + advice, { problems });
 }
 

@@ -1,5 +1,7 @@
 import type { Problem } from '@toolhost/errors/errors';
+import { describeForeignDocument } from '@toolhost/errors/input-errors';
 import { type ConfigCheck, loadOperator } from '@toolhost/server/command-line';
+import { toCommandTerms } from '../command-terms.ts';
 import { getServiceUrl } from '../connection/connect.ts';
 import type { JsonOption } from '../options.ts';
 import { print, printJson } from '../print.ts';
@@ -10,6 +12,7 @@ import {
   formatLiteralMessage,
   isDocument,
   listFiles,
+  notConfigurationMessage,
   readDocuments,
   splitSections,
 } from './server-files.ts';
@@ -42,6 +45,9 @@ async function checkPath(fileOrFolder: string, checkConfig: ConfigCheck): Promis
 
 /** Checks one document. `slugs` maps the slugs of the previous documents to their files. */
 function checkDocument({ at, value }: FileDocument, checkConfig: ConfigCheck, slugs: Map<string, string>): Verdict {
+  if (!isDocument(value) && describeForeignDocument(value) === undefined) {
+    return { file: at, valid: false, problems: [{ path: '', message: notConfigurationMessage }], warnings: [] };
+  }
   const { config, problems: sectionProblems } = splitSections(value);
   const secrets = isDocument(value) && isDocument(value.secrets) ? Object.keys(value.secrets) : [];
   const { problems, warnings } = checkConfig(config, secrets);
@@ -64,7 +70,7 @@ function findDuplicateSlug(config: unknown, file: string, slugs: Map<string, str
 function formatVerdict({ file, valid, problems, warnings }: Verdict): string[] {
   const formatLocation = (path: string) => (path === '' ? file : `${file}: ${path}`);
   return [
-    ...problems.map(({ path, message }) => `${formatLocation(path)}: ${message}`),
+    ...problems.map(({ path, message }) => `${formatLocation(path)}: ${toCommandTerms(message)}`),
     ...warnings.map(({ path, message }) => `${formatLocation(path)}: warning: ${message}`),
     ...(valid ? [`${file}: ok${warnings.length > 0 ? `, with warnings (${warnings.length})` : ''}`] : []),
   ];

@@ -1,6 +1,6 @@
 import { lstatSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AppError, getErrorMessage } from '@toolhost/errors/errors';
+import { AppError } from '@toolhost/errors/errors';
 import { parseJson } from '@toolhost/json/json';
 import { yamlNumberOptions } from '@toolhost/json/yaml-numbers';
 import { limitFieldNames } from '@toolhost/limits/call-limits';
@@ -33,6 +33,7 @@ import { writeFileAtomically } from '../atomic-file.ts';
 import { connect } from '../connection/connect.ts';
 import { readServerList, readServerWithConfig } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
+import { explainFileError } from '../file-errors.ts';
 import type { ConnectionOptions } from '../options.ts';
 import { print, printJson, printMessage } from '../print.ts';
 import {
@@ -128,7 +129,7 @@ function createFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true });
   } catch (error) {
-    throw new AppError('unavailable', `${folder}: cannot be written: ${getErrorMessage(error)}`);
+    throw new AppError('unavailable', `${folder}: cannot be written: ${explainFileError(error)}`);
   }
 }
 

@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readdirSync, realpathSync, statSync } from 'node
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { AppError, getErrorMessage, type Problem } from '@toolhost/errors/errors';
+import { AppError, type Problem } from '@toolhost/errors/errors';
 import { describeForeignDocument, describeForeignText } from '@toolhost/errors/input-errors';
 import { toProblems } from '@toolhost/errors/problems';
 import { decodeDocument } from '@toolhost/json/document-text';
@@ -12,6 +12,8 @@ import type { LimitInputs } from '@toolhost/limits/call-limits';
 import { sealedFields } from '@toolhost/tool-config/authentication';
 import { configSecrets, mask, normalizeConfig, serverConfigSchema } from '@toolhost/tool-config/server-config';
 import { fileSections, type SecretReference } from '@toolhost/tool-config/server-file';
+import { toCommandTerms } from '../command-terms.ts';
+import { createSyntaxError, explainFileError } from '../file-errors.ts';
 
 /** Document of a file. `at` names it in messages: the file, with a number if the file has several documents. */
 export type FileDocument = { file: string; at: string; index: number; value: unknown };
@@ -19,10 +21,17 @@ export type FileProblem = { at: string; path: string; message: string };
 
 /** Lists the configuration files of a folder, sorted by name. A file or an empty folder is returned unchanged. */
 export function listFiles(path: string): string[] {
-  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
+  if (!isFolder(path)) return [path];
   const files = listFilesInFolder(path);
   return files.length > 0 ? files : [path];
 }
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+const emptyFolderMessage =
+  'is a folder without .json, .yaml, or .yml files. Name a file, or the folder that has the files';
 
 /** Lists the configuration files directly in a folder, sorted by name. */
 export function listFilesInFolder(folder: string): string[] {
@@ -34,6 +43,7 @@ export function listFilesInFolder(folder: string): string[] {
 
 /** Reads all documents of a file: YAML documents separated by `---`, or a JSON object or array of objects. */
 export async function readDocuments(file: string): Promise<{ documents: FileDocument[]; problems: FileProblem[] }> {
+  if (isFolder(file)) return { documents: [], problems: [{ at: file, path: '', message: emptyFolderMessage }] };
   if (file !== '-' && isLinkOutside(file))
     return { documents: [], problems: [{ at: file, path: '', message: outsideLinkMessage }] };
   try {
@@ -101,11 +111,11 @@ export function isJsonFile(file: string, text: string): boolean {
   return file.endsWith('.json') || /^\s*[{[]/.test(text);
 }
 
-function parseOrFail<T>(file: string, format: string, parse: () => T): T {
+function parseOrFail<T>(file: string, format: 'JSON' | 'YAML', parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    throw new AppError('invalid', `${file}: is not ${format}: ${getErrorMessage(error).split('\n', 1)[0]}`);
+    throw createSyntaxError(file, format, error);
   }
 }
 
@@ -140,13 +150,14 @@ export async function readServerFiles(
   return { servers, problems: [...problems, ...findTakenSlugs(servers)] };
 }
 
+export const notConfigurationMessage = 'is not a configuration; allowed: an object with name, slug, and tools';
+
 /** Converts a document to a server, or returns its problems. */
 export function toServer({ file, at, value }: FileDocument): { server?: ServerFile; problems: FileProblem[] } {
   const foreignProblem = describeForeignDocument(value);
-  if (foreignProblem !== undefined) return { problems: [{ at, path: '', message: foreignProblem }] };
+  if (foreignProblem !== undefined) return { problems: [{ at, path: '', message: toCommandTerms(foreignProblem) }] };
   if (!isDocument(value)) {
-    const message = 'is not a configuration; allowed: an object with name, slug and tools';
-    return { problems: [{ at, path: '', message }] };
+    return { problems: [{ at, path: '', message: notConfigurationMessage }] };
   }
   const { secrets = {}, limits } = value as ConfigFields;
   const { config, problems } = splitSections(value) as { config: ConfigFields; problems: Problem[] };
@@ -253,18 +264,22 @@ export async function readConfigFile(path: string): Promise<unknown> {
   try {
     return isJson ? parseJson(content) : (await import('yaml')).parse(content, yamlNumberOptions);
   } catch (error) {
-    throw new AppError(
-      'invalid',
-      `${path}: is not ${isJson ? 'JSON' : 'YAML'}: ${getErrorMessage(error).split('\n', 1)[0]}`,
-    );
+    throw createSyntaxError(path, isJson ? 'JSON' : 'YAML', error);
   }
 }
 
 /** Reads the text of a configuration file. `-` is standard input. @throws AppError that names the file */
 export async function readConfigText(path: string): Promise<string> {
   const content = (path === '-' ? await readText(process.stdin) : await readTextFile(path)).replace(/^\u{feff}/u, '');
-  if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
+  if (content.trim() === '')
+    throw new AppError('invalid', path === '-' ? 'standard input is empty' : `${path}: is empty`);
+  checkIsText(path, content);
   return content;
+}
+
+/** @throws AppError for an image, an archive, or another binary file */
+export function checkIsText(path: string, content: string): void {
+  if (content.includes('\0')) throw new AppError('invalid', `${path}: is not a text file. Name a JSON or YAML file`);
 }
 
 /** Reads the text of a file. @throws AppError that names the file */
@@ -273,12 +288,8 @@ export async function readTextFile(path: string): Promise<string> {
     return decodeDocument(await readFile(path));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new AppError('notFound', `${path}: there is no such file`);
-    if (code === 'EISDIR')
-      throw new AppError(
-        'invalid',
-        `${path}: is a folder; name a file, or for check, apply, diff, and dev a folder with .json, .yaml, or .yml files`,
-      );
-    throw new AppError('invalid', `${path}: cannot be read: ${getErrorMessage(error)}`);
+    if (code === 'ENOENT') throw new AppError('notFound', `${path}: there is no such file. Check the path`);
+    if (code === 'EISDIR') throw new AppError('invalid', `${path}: is a folder. Name a file`);
+    throw new AppError('invalid', `${path}: cannot be read: ${explainFileError(error)}`);
   }
 }

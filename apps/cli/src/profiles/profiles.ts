@@ -1,9 +1,10 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { AppError, getErrorMessage } from '@toolhost/errors/errors';
+import { AppError } from '@toolhost/errors/errors';
 import { parseServiceUrl, programName } from '@toolhost/server/command-line';
 import { parse, stringify } from 'yaml';
 import { writeFileAtomically } from '../atomic-file.ts';
+import { createSyntaxError } from '../file-errors.ts';
 import { isValidProfileName, profileNameRule, serviceUrlRule } from '../options.ts';
 import { readPrivateFile, writableByOthers } from './private-files.ts';
 
@@ -55,7 +56,7 @@ function parseObject(path: string, text: string): Fields {
   try {
     value = parse(text);
   } catch (error) {
-    throw new AppError('invalid', `${path}: is not YAML: ${getErrorMessage(error).split('\n', 1)[0]}`);
+    throw createSyntaxError(path, 'YAML', error);
   }
   const object = asObject(value ?? {});
   if (!object) throw new AppError('invalid', `${path}: allowed: an object with profile and profiles`);

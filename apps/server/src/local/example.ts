@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../config.ts';
+import { createDataFolder } from '../data-folder.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import { resourceFolder } from '../resource-folder.ts';
 import { createPrivateFile } from '../store/engine/sqlite-file.ts';
@@ -15,7 +16,7 @@ export type Example = { port: number; close(): Promise<void> };
 /** Starts the example upstream, preferably on the port after the service's own, so that its URL stays the same. */
 export async function startExampleUpstream(dataDir: string, preferredPort: number): Promise<Example> {
   const { startProjectsApi } = await import('../../../../examples/projects/upstream.ts');
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  createDataFolder(dataDir);
   const file = join(dataDir, 'projects-example.sqlite');
   createPrivateFile(file);
   const host = '127.0.0.1';

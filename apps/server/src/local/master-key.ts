@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createDataFolder } from '../data-folder.ts';
 import { parseMasterKeys } from '../master-keys.ts';
 
 const keyFileName = 'master.key';
@@ -32,7 +33,7 @@ export function readLocalMasterKeys(dataDir: string): Buffer[] | undefined {
 
 /** Creates the key file. Returns false if another process has just created it. */
 function createKeyFile(dataDir: string, file: string): boolean {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  createDataFolder(dataDir);
   try {
     writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
     return true;

@@ -2,8 +2,8 @@ import { resolve } from 'node:path';
 import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
 import { quoteShellWord } from '@toolhost/mcp-clients/literals';
 import type { Config } from '../config.ts';
+import { getDefaultDataDir } from '../data-folder.ts';
 import { buildUrl, routes } from '../routes.ts';
-import { variables } from '../variables.ts';
 import { programName } from '../version.ts';
 import { exampleSlug, exampleToken } from './example.ts';
 
@@ -12,7 +12,13 @@ const defaultUrl = 'http://127.0.0.1:8080';
 /** Returns the startup text with the URLs and commands for a first call. */
 export function formatGreeting(config: Config, baseUrl: string): string {
   const managementUrl = buildUrl(baseUrl, routes.mcp, config.managementSlug);
-  const lines = ['', `  Dashboard      ${baseUrl}`, `  Management     ${managementUrl}`];
+  const database = config.engine === 'sqlite' ? resolve(config.dataDir) : 'the PostgreSQL database of DATABASE_URL';
+  const lines = [
+    '',
+    `  Dashboard      ${baseUrl}`,
+    `  Management     ${managementUrl}`,
+    `  Data           ${database}`,
+  ];
   if (config.mode === 'local' && config.demo) {
     const url = buildUrl(baseUrl, routes.mcp, exampleSlug);
     const exampleCall = JSON.stringify({
@@ -49,7 +55,7 @@ function formatSettings(config: Config, baseUrl: string): string {
   const settings = [
     // The URL contains a password, so only the variable is shown, which the reader has set.
     ...(config.engine === 'sqlite' ? [] : ['DATABASE_URL="$DATABASE_URL"']),
-    ...(config.engine === 'sqlite' && config.dataDir !== variables.DATA_DIR.fallback
+    ...(config.engine === 'sqlite' && config.dataDir !== getDefaultDataDir()
       ? [`DATA_DIR=${quoteForShell(resolve(config.dataDir))}`]
       : []),
     ...(baseUrl === defaultUrl ? [] : [`TOOLHOST_URL=${quoteForShell(baseUrl)}`]),

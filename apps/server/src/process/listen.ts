@@ -15,7 +15,7 @@ const canSharePort = process.platform === 'linux';
 export function listen(server: Server, { port, host }: Config, isWorker: boolean): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(error.code === 'EADDRINUSE' ? createPortInUseError(port) : error);
+      reject(explainListenError(error, port, host));
     });
     const onListening = () => resolve((server.address() as AddressInfo).port);
     server.listen({ port, host, reusePort: isWorker && canSharePort }, onListening);
@@ -53,5 +53,14 @@ function isPortInUse({ port, host }: Config): Promise<boolean> {
 }
 
 function createPortInUseError(port: number): AppError {
-  return new AppError('conflict', `port ${port} is in use; stop the process that uses it, or set PORT`);
+  return new AppError('conflict', `port ${port} is in use; stop the process that uses it, or set PORT or --port`);
+}
+
+function explainListenError(error: NodeJS.ErrnoException, port: number, host: string): Error {
+  if (error.code === 'EADDRINUSE') return createPortInUseError(port);
+  if (error.code === 'EACCES')
+    return new AppError('forbidden', `this user may not listen on port ${port}; set PORT or --port to 1024 or higher`);
+  if (error.code === 'EADDRNOTAVAIL')
+    return new AppError('invalid', `HOST: ${host} is not an address of this machine; set 127.0.0.1, 0.0.0.0, or ::`);
+  return error;
 }

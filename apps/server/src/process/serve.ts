@@ -26,7 +26,10 @@ export async function serve(): Promise<void> {
   if (config.workers === 1) return serveAsOneProcess(settings, log);
   // Loaded only when there are several processes.
   const { default: cluster } = await import('node:cluster');
-  return cluster.isWorker ? serveAsWorker(settings, log) : serveWithWorkers(settings, log);
+  if (cluster.isWorker) return serveAsWorker(settings, log);
+  // The options of the command line are already part of the environment.
+  cluster.setupPrimary({ args: ['serve'] });
+  return serveWithWorkers(settings, log);
 }
 
 async function serveAsOneProcess(settings: Settings, log: Log): Promise<void> {
