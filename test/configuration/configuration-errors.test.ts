@@ -272,14 +272,20 @@ describe('configuration errors', () => {
       const yaml = join(folder, 'openapi.yaml');
       writeFileSync(yaml, 'openapi: 3.0.3\ninfo: {title: A, version: "1"}\n');
       const created = await command(['servers', 'create', yaml], { env });
-      assert.deepEqual([created.code, created.stderr.includes(`${yaml}: ${message}`)], [1, true], created.stderr);
+      assert.deepEqual(
+        [created.code, created.stderr.includes(`${yaml}: this is an OpenAPI document, not a configuration; import it`)],
+        [1, true],
+        created.stderr,
+      );
       const curl = join(folder, 'request.txt');
       const text =
         "$ curl -X POST https://api.example.com/things \\\n  -H 'Accept: application/json' -d '{\"a\": 1}'\n";
       writeFileSync(curl, text);
       const checked = await command(['check', curl], { env });
-      const expected = `${curl}: this is a curl command, not a configuration; ${importAdvice}`;
-      assert.deepEqual([checked.code, checked.stdout.trim()], [1, expected]);
+      assert.equal(checked.code, 1);
+      assert.ok(
+        checked.stdout.startsWith(`${curl}: this is a curl command, not a configuration; import it with "bin/`),
+      );
     });
   });
 });

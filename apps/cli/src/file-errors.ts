@@ -21,8 +21,10 @@ export function createSyntaxError(file: string, format: 'JSON' | 'YAML', error: 
   const [message = ''] = getErrorMessage(error).split('\n', 1);
   if (message.includes('circular'))
     return new AppError('invalid', `${file}: has a YAML anchor that contains itself. Write the values out instead`);
+  const [ownText] = /\S+ is not a JSON number; write a number, or quote the text/.exec(message) ?? [];
   const [, line, column] = /line (\d+),? column (\d+)/.exec(message) ?? [];
   const location = line === undefined ? '' : ` at line ${line}, column ${column}`;
+  if (ownText !== undefined) return new AppError('invalid', `${file}: ${ownText}${location}`);
   const hint = format === 'JSON' ? 'the commas, quotes, and brackets' : 'the indentation, colons, quotes, and brackets';
   return new AppError('invalid', `${file}: is not ${format}: syntax error${location}. Check ${hint} there`);
 }
