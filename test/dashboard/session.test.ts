@@ -16,7 +16,8 @@ async function signIn(browser: CookieBrowser, base: string, returnTo = '/'): Pro
       continue;
     }
     url = new URL(location, url);
-    if (url.origin === base && url.pathname !== '/login/callback') return url.pathname;
+    const isOnTheWay = url.pathname === '/login/callback' || url.pathname.startsWith('/local-identity/');
+    if (url.origin === base && !isOnTheWay) return url.pathname;
     step = await browser.open(url);
   }
   throw new Error('the sign-in did not finish within 10 redirects');

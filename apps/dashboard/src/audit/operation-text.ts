@@ -36,6 +36,7 @@ export const operationLabels: { [operation: string]: string } = {
   setNotificationSettings: 'Changed email notifications',
   setKeyLimits: 'Changed API key limits',
   revokeGrant: 'Revoked a login',
+  addImport: 'Imported another API description',
   setOwnValues: 'Set own values',
   deleteOwnValues: 'Deleted own values',
   inviteMember: 'Invited a person',
