@@ -65,8 +65,13 @@ const findBadPlan = {
       // A range of a whole workspace in its order is fine for a page of all rows, but not for a search among them.
       const range = /^SEARCH (\w+) .*\(workspace_id=\?(?: AND \((?:created_at|at),.*| AND width=\? AND at>.*)?\)$/;
       const table = range.exec(line)?.[1];
-      // Rows that a quota bounds may be counted. Queries read a limited number of calls. Webhooks and models are few.
-      if (!table || ['calls', 'models', 'webhooks'].includes(table) || query.sql.startsWith('select count(*)'))
+      // Rows that a quota bounds may be counted. Queries read a limited number of calls. Webhooks, models, and
+      // roles by group are few.
+      if (
+        !table ||
+        ['calls', 'models', 'webhooks', 'role_groups'].includes(table) ||
+        query.sql.startsWith('select count(*)')
+      )
         return false;
       // Quotas bound the servers and keys that are searched or sorted, and their names are at the start of their rows.
       if (/ like | order by (?:lower\(name\)|"updated_at")/.test(query.sql)) return false;
