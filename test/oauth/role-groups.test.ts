@@ -106,8 +106,8 @@ for (const engine of engines) {
     it('makes no one a member, so that no workspace can drag in the people of a group', async () => {
       const workspace = await createWorkspace();
       await workspace.setRoles({ everyone: 'owner' });
-      await workspace.signInWithGroups('stranger', ['everyone']);
-      assert.equal(await workspace.findMember('stranger'), undefined);
+      await workspace.signInWithGroups('outsider', ['everyone']);
+      assert.equal(await workspace.findMember('outsider'), undefined);
     });
 
     it('never takes the role from the last owner of a workspace', async () => {

@@ -50,7 +50,7 @@ describe('step-up of a login', async () => {
     assert.match(getChallenge(reply), /error_description="[^"]*permissions[^"]*admin/);
   });
 
-  it('asks the provider for the missing scope in the next login, and for no scope that nobody named', async () => {
+  it('asks the provider for the missing scope in the next login, and for no scope that neither the server nor its API named', async () => {
     await call(await getToken());
     world.provider.takeLoginRequests();
     const token = await getToken('read admin owner');

@@ -343,35 +343,23 @@ export async function endGrantsOverLimit(
  * Ends the grants of a person in a workspace, which belong to agents that the person signed in to the management
  * server. Returns false if none was active. A change of kind `grant` with the person's id drops them from the caches.
  */
-export async function revokePersonGrants(
-  db: Db,
-  { workspaceId, userId }: { workspaceId: string; userId: string },
-  at: number,
-): Promise<boolean> {
-  const grants = db
-    .selectFrom('grants')
-    .select('id')
-    .where('user_id', '=', userId)
-    .where(isInWorkspace(workspaceId))
-    .where('revoked_at', 'is', null);
+export async function revokePersonGrants(db: Db, { workspaceId, userId }: Person, at: number): Promise<boolean> {
+  const grants = selectActive(db).where('user_id', '=', userId).where(isInWorkspace(workspaceId));
   return revokeAll(db, grants, at);
+}
+
+type Person = { workspaceId: string; userId: string };
+
+function selectActive(db: Db) {
+  return db.selectFrom('grants').select('id').where('revoked_at', 'is', null);
 }
 
 /**
  * Ends the logins of a person at the hosted servers of a workspace. Returns false if none was active. A change of kind
  * `grant` with the person's id drops them from the caches.
  */
-export async function revokeLoginsOfPerson(
-  db: Db,
-  { workspaceId, userId }: { workspaceId: string; userId: string },
-  at: number,
-): Promise<boolean> {
-  const grants = db
-    .selectFrom('grants')
-    .select('id')
-    .where('person_id', '=', userId)
-    .where(isInWorkspace(workspaceId))
-    .where('revoked_at', 'is', null);
+export async function revokeLoginsOfPerson(db: Db, { workspaceId, userId }: Person, at: number): Promise<boolean> {
+  const grants = selectActive(db).where('person_id', '=', userId).where(isInWorkspace(workspaceId));
   return revokeAll(db, grants, at);
 }
 
@@ -381,13 +369,7 @@ export async function revokeLoginsAtServer(
   { serverId, userId }: { serverId: string; userId: string },
   at: number,
 ): Promise<void> {
-  const grants = db
-    .selectFrom('grants')
-    .select('id')
-    .where('person_id', '=', userId)
-    .where('server_id', '=', serverId)
-    .where('revoked_at', 'is', null);
-  await revokeAll(db, grants, at);
+  await revokeAll(db, selectActive(db).where('person_id', '=', userId).where('server_id', '=', serverId), at);
 }
 
 /** Uses the same few statements for one grant and for many, because many statements would delay other writes. */
