@@ -348,7 +348,7 @@ export function createLoginCheck(deps: OAuthDeps, grants: GrantTokens) {
       return { scope: tokens.scope, expiresInS, isRenewable, person: grant.person ?? undefined };
     } finally {
       const form = new URLSearchParams({ client_id: clientId, token: tokenResponse.access_token });
-      await handleRevocation(server, { form }, requestId, oauth);
+      await handleRevocation(server, { form }, { requestId, isTrial: true }, oauth);
     }
   };
 }

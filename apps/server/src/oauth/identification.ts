@@ -1,5 +1,5 @@
 import { hashSecret, newSecret } from '@toolhost/credentials/ids';
-import { AppError, OAuthError } from '@toolhost/errors/errors';
+import { AppError, getErrorMessage, OAuthError } from '@toolhost/errors/errors';
 import { transact } from '../store/engine/watched-dialect.ts';
 import { consumeAuthorization, insertAuthorization } from '../store/logins/grants.ts';
 import { contexts } from '../store/sealing/sealing.ts';
@@ -60,7 +60,9 @@ export async function startIdentification(
   const pending: PendingIdentification = { request, secrets };
   const bindingSecret = createSecret();
   const id = hashSecret(state);
-  const url = await people.buildSignInUrl(secrets).catch(throwAsOAuthError);
+  const url = await people.buildSignInUrl(secrets).catch((error: unknown) => {
+    throw toOAuthError(error);
+  });
   const now = deps.now();
   await insertAuthorization(deps.db, {
     id,
@@ -85,9 +87,11 @@ export async function startIdentification(
   return { status: 302, html: '', location: url.href, cookies };
 }
 
-function throwAsOAuthError(error: unknown): never {
+/** Converts the error of an identity provider that did not name the person. The log gets its cause. */
+function toOAuthError(error: unknown): OAuthError {
   if (!(error instanceof AppError)) throw error;
-  throw new OAuthError(error.kind === 'unavailable' ? 'temporarily_unavailable' : 'access_denied', error.message);
+  const code = error.kind === 'unavailable' ? 'temporarily_unavailable' : 'server_error';
+  return new OAuthError(code, error.message, getErrorMessage(error.cause ?? error));
 }
 
 /** The request of a browser that returns from the identity provider. */
@@ -95,8 +99,9 @@ type IdentifiedRequest = { query: URLSearchParams; cookieHeader: string | undefi
 
 /**
  * Handles the return from the identity provider: identifies the person, and shows the consent page if they may log in.
+ * From the point at which the browser is verified, a failure is shown to the person and reported to the client.
  * `onCodeRefused` is called if the identity provider refused the code.
- * @throws OAuthError, shown as a page
+ * @throws OAuthError, shown as a page, until the browser is verified to be the one that started the login
  */
 export async function finishIdentification(
   server: LoginServer,
@@ -122,48 +127,57 @@ export async function finishIdentification(
     deps.keyring.open(login.sealed_verifier, contexts.login(id)),
   ) as PendingIdentification;
   const client = await findClient(server, request.clientId, deps);
-  const identity = await identify(query, secrets, identifiedServer, deps);
   const cleared = createCookieStore(deps.baseUrl).clear(getLoginCookieName(id));
-  const refusal = findRefusal(server.login, identity);
-  if (refusal !== undefined) {
-    const refused = await refuse(identifiedServer, client, { request, identity, refusal, requestId }, deps);
+  const identified = await identify(query, secrets, identifiedServer, deps);
+  if ('error' in identified) {
+    const refused = await refuse(identifiedServer, client, { request, requestId, ...identified }, deps);
     return { ...refused, cookies: [cleared] };
   }
-  const page = await showConsent(server, client, { ...request, identity }, cookieHeader, deps);
+  const page = await showConsent(server, client, { ...request, ...identified }, cookieHeader, deps);
   return { ...page, cookies: [cleared, ...(page.cookies ?? [])] };
 }
+
+/** Result of an identification. `identity` is absent if the identity provider did not name the person. */
+type Identified = { identity: StoredIdentity } | RefusedIdentity;
+type RefusedIdentity = { identity?: StoredIdentity; error: OAuthError };
 
 async function identify(
   query: URLSearchParams,
   secrets: SignInSecrets,
   server: PeopleLoginServer,
   deps: RequestDeps & { onCodeRefused: () => void },
-): Promise<StoredIdentity> {
+): Promise<Identified> {
   try {
-    return await deps.people.identify(query, secrets, server);
-  } catch (error) {
-    const isRefused = error instanceof AppError && error.kind === 'unauthenticated' && !query.has('error');
-    if (isRefused) deps.onCodeRefused();
-    return throwAsOAuthError(error);
+    const identity = await deps.people.identify(query, secrets, server);
+    const refusal = findRefusal(server.login, identity);
+    return refusal === undefined ? { identity } : { identity, error: new OAuthError('access_denied', refusal) };
+  } catch (caught) {
+    const error = toOAuthError(caught);
+    const response = query.get('error');
+    if (response === null && error.code === 'server_error') deps.onCodeRefused();
+    const message = 'the sign-in was canceled or denied at the identity provider; start again in the client';
+    return { error: response === 'access_denied' ? new OAuthError(response, message) : error };
   }
 }
 
-type RefusedPerson = { request: ClientRequest; identity: StoredIdentity; refusal: string; requestId: string };
+type RefusedLogin = RefusedIdentity & { request: ClientRequest; requestId: string };
 
-/** Records the refusal of a person, shows it to them, and sends it to the client. */
+/** Records the refusal of a login, shows it to the person, and sends it to the client. */
 async function refuse(
   server: PeopleLoginServer,
   client: OAuthClient,
-  { request, identity, refusal, requestId }: RefusedPerson,
+  { request, identity, error, requestId }: RefusedLogin,
   deps: RequestDeps,
 ): Promise<BrowserResponse> {
   deps.onEvent('failed');
-  const person = getPersonName(identity);
+  const person = identity && getPersonName(identity);
   const people = person === undefined ? {} : { people: { person } };
-  const detail = { client: request.clientName, error: 'access_denied', ...people };
+  const detail = { client: request.clientName, error: error.code, ...people };
   const event = { server, workspaceId: server.workspaceId, name: 'loginFailed', detail, requestId } as const;
   await transact(deps.db, (db) => recordLoginEvent(db, event, deps));
-  const outcome = { error: new OAuthError('access_denied', refusal), state: request.state };
+  const { code, message, detail: cause } = error;
+  if (cause !== undefined) deps.log('a login failed', { slug: server.slug, error: code, message, detail: cause });
+  const outcome = { error, state: request.state };
   return isKnownRedirect(request.redirectUri)
     ? createClientRedirect(server, request.redirectUri, outcome, { isShownFirst: true })
     : createErrorWithLink(server, client, request.redirectUri, outcome);

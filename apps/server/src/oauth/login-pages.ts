@@ -1,4 +1,4 @@
-import { errorDescription, type OAuthError, oauthErrorStatus } from '@toolhost/errors/errors';
+import { errorDescription, type OAuthError, type OAuthErrorCode, oauthErrorStatus } from '@toolhost/errors/errors';
 import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
 import { html } from 'hono/html';
 import { type Markup, renderPage, showInvisible } from '../http/page.ts';
@@ -249,6 +249,9 @@ export function createClientRedirect(
   return { status: 302, location, html: renderReturnPage(server, redirectUri, failure), cookies };
 }
 
+/** Errors that are not the client's fault. Their messages are for the person. */
+const personErrors: readonly OAuthErrorCode[] = ['access_denied', 'server_error', 'temporarily_unavailable'];
+
 /** Renders an error for a client that is not known. It sends the error to the client only after a click. */
 export function createErrorWithLink(
   server: LoginServer,
@@ -263,7 +266,7 @@ export function createErrorWithLink(
   const errorHtml = renderPage(
     'This login cannot start',
     html`${renderIcon('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot start</h1>
-<p>${error.code === 'access_denied' ? html`${error.message[0]?.toUpperCase()}${error.message.slice(1)}` : html`The client sent an invalid request: ${error.message}`}. No data was shared.</p>
+<p>${personErrors.includes(error.code) ? html`${error.message[0]?.toUpperCase()}${error.message.slice(1)}` : html`The client sent an invalid request: ${error.message}`}. No data was shared.</p>
 <p class="soft">If you did not start this login yourself, close this page. Otherwise, you can send the error to the client.</p>
 <dl>
 ${renderFact('Server', showInvisible(server.name), server.issuer)}

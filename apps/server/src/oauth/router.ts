@@ -253,7 +253,8 @@ function addClientEndpoints(router: Hono<Env>, deps: OAuthRouterDeps): void {
   router.post(
     routes.revoke,
     respondWithJson(async (c, server) => {
-      await handleRevocation(server, await readClientRequest(c, deps), getRequestId(c), withNetwork(c, deps));
+      const revocation = { requestId: getRequestId(c), isTrial: false };
+      await handleRevocation(server, await readClientRequest(c, deps), revocation, withNetwork(c, deps));
       return c.body(null, 200);
     }),
   );

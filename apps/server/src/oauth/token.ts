@@ -14,6 +14,7 @@ import {
   insertTokens,
   markCodeUsed,
 } from '../store/logins/issued-tokens.ts';
+import { deleteUnusedValues } from '../store/logins/person-values.ts';
 import { authenticateClient, type TokenEndpointRequest } from './client-authentication.ts';
 import {
   createInvalidGrantError,
@@ -151,10 +152,10 @@ function checkGrantActive(server: LoginServer, grant: Grant): void {
   if (view !== undefined && !server.views.includes(view)) throw createInvalidGrantError('the view no longer exists');
 }
 
-/** Ends a grant in all replicas. `recordEvent` runs in the same transaction, unless the grant had already ended. */
-async function endGrant(id: string, deps: OAuthDeps, recordEvent?: (db: Db) => Promise<void>): Promise<void> {
+/** Ends a grant in all replicas. `onEnd` runs in the same transaction, unless the grant had already ended. */
+async function endGrant(id: string, deps: OAuthDeps, onEnd?: (db: Db) => Promise<void>): Promise<void> {
   await transact(deps.db, async (db) => {
-    if (await endGrantInTransaction(db, id, deps)) await recordEvent?.(db);
+    if (await endGrantInTransaction(db, id, deps)) await onEnd?.(db);
   });
   await deps.onCommitted();
 }
@@ -356,15 +357,19 @@ function removeOfflineScope(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => scope !== '' && scope !== offlineScope);
 }
 
+/** Revocation of a login. `isTrial` is true for a login that only tested the server. */
+type Revocation = { requestId: string; isTrial: boolean };
+
 /**
  * Handles `POST /mcp/{slug}/revoke` (RFC 7009). Either token ends the whole grant. Unknown tokens are not an error
  * (2.2). A token of the provider cannot be revoked here, and the response says so instead of claiming success (2.2.1).
+ * The last login of a person takes their values along, except a trial login, for which they have just entered them.
  * @throws OAuthError invalid_client, invalid_request, unsupported_token_type
  */
 export async function handleRevocation(
   server: LoginServer,
   request: TokenEndpointRequest,
-  requestId: string,
+  { requestId, isTrial }: Revocation,
   deps: RequestDeps,
 ): Promise<void> {
   const { form } = request;
@@ -381,7 +386,12 @@ export async function handleRevocation(
   if (!grant || grant.server_id !== server.id || grant.client_id !== clientId) return;
   const detail = { grant: grant.id, client: grant.client_name };
   const event = { server, workspaceId: grant.workspace_id, name: 'loginRevoked', detail, requestId } as const;
-  await endGrant(grant.id, deps, (db) => recordLoginEvent(db, event, deps));
+  const { server_id: serverId, person_id: userId } = grant;
+  await endGrant(grant.id, deps, async (db) => {
+    await recordLoginEvent(db, event, deps);
+    if (isTrial || userId === null) return;
+    if (await deleteUnusedValues(db, { serverId, userId })) await recordChange(db, deps, 'grant', userId);
+  });
 }
 
 /**

@@ -6,13 +6,12 @@ import {
   revokeGrant as endGrant,
   findGrant,
   findGrants,
-  type Grant,
   getAgreedView,
   type ListedGrant,
 } from '../store/logins/grants.ts';
-import { deletePersonValues, findProvidedNames, hasActiveLogin } from '../store/logins/person-values.ts';
+import { deleteUnusedValues, findProvidedNames } from '../store/logins/person-values.ts';
 import { canSeePeople } from './actor-names.ts';
-import { type Context, operation } from './operation.ts';
+import { operation } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
 import { lastUse, nextCursor, pageInputs, parsePage, slugInput, time, toIsoTime } from './shapes.ts';
 
@@ -108,18 +107,12 @@ const revokeGrant = operation({
       throw new AppError('notFound', 'there is no such grant in this workspace, or it is already revoked');
     }
     await recordChange(context.db, context, 'grant', id);
-    await deleteUnusedValues(context, grant);
+    const { person_id: userId } = grant;
+    if (userId !== null && (await deleteUnusedValues(context.db, { serverId: grant.server_id, userId })))
+      await recordChange(context.db, context, 'grant', userId);
     return { revoked: id };
   },
   audit: ({ id }) => ({ target: id }),
 });
-
-/** Deletes the values of a person whose last login at a server has ended. */
-async function deleteUnusedValues({ db, ...context }: Context, { server_id, person_id }: Grant): Promise<void> {
-  if (person_id === null) return;
-  const person = { serverId: server_id, userId: person_id };
-  if (await hasActiveLogin(db, person)) return;
-  if (await deletePersonValues(db, person)) await recordChange(db, context, 'grant', person_id);
-}
 
 export const grantOperations = { listGrants, revokeGrant };

@@ -132,6 +132,11 @@ export async function hasActiveLogin(db: Db, { serverId, userId }: PersonKey): P
   return row !== undefined;
 }
 
+/** Deletes the values of a person whose last login at a server has ended. Returns false if there is nothing to delete. */
+export async function deleteUnusedValues(db: Db, person: PersonKey): Promise<boolean> {
+  return !(await hasActiveLogin(db, person)) && deletePersonValues(db, person);
+}
+
 /** Values of a person at one server, without the values themselves. */
 export type ListedValues = {
   serverId: string;
