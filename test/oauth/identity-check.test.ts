@@ -44,11 +44,12 @@ describe('check of a person at a real OpenID provider', () => {
     const { identity, person } = await identify('anna', { offline: true });
     assert.deepEqual(person.groups, ['support', 'finance']);
     provider.setClaims('anna', { groups: ['sales'], name: 'Anna Lind', email_verified: false });
-    const checked = await identity.check(person.refreshToken ?? '', person);
+    const { person: checked } = await identity.check(person.refreshToken ?? '', person);
+    assert.ok(checked);
     assert.deepEqual([checked.groups, checked.name, checked.email], [['sales'], 'Anna Lind', undefined]);
     assert.deepEqual([checked.issuer, checked.subject], [provider.url, 'anna']);
     assert.notEqual(checked.refreshToken, person.refreshToken);
-    assert.equal((await identity.check(checked.refreshToken ?? '', person)).subject, 'anna');
+    assert.equal((await identity.check(checked.refreshToken ?? '', person)).person?.subject, 'anna');
     await assert.rejects(identity.check(person.refreshToken ?? '', person), { kind: 'unauthenticated' });
   });
 
@@ -122,8 +123,16 @@ describe('check of a person at a provider that behaves in unusual ways', () => {
   it('reads userinfo if a refresh returns no ID token, and continues to use the refresh token', async () => {
     respond({ access_token: 'a', token_type: 'bearer' });
     provider.setResponse('/userinfo', JSON.stringify({ sub: 'person', groups: ['support'] }));
-    const { groups, refreshToken } = await check();
-    assert.deepEqual([groups, refreshToken], [['support'], 'refresh']);
+    const { person, refreshToken } = await check();
+    assert.deepEqual([person?.groups, refreshToken], [['support'], 'refresh']);
+  });
+
+  it('returns the rotated refresh token without a person if userinfo is down', async () => {
+    respond({ access_token: 'a', token_type: 'bearer', refresh_token: 'rotated' });
+    provider.setResponse('/userinfo', '{}', 503);
+    assert.deepEqual(await check(), { person: undefined, refreshToken: 'rotated' });
+    respond({ access_token: 'a', token_type: 'bearer' });
+    await assert.rejects(check(), { kind: 'unavailable' });
   });
 
   it('refuses the person if userinfo is about someone else or rejects the token', async () => {

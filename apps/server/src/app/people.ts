@@ -67,7 +67,8 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
     isCheckDue: ({ expiresAt, refreshToken }) =>
       refreshToken !== undefined && expiresAt - now() < config.identityCheckMs / 2,
     async check(previous, server) {
-      const person = await identity.check(previous.refreshToken ?? '', previous);
+      const { person, refreshToken } = await identity.check(previous.refreshToken ?? '', previous);
+      if (!person) return { ...previous, refreshToken };
       const { userId } = previous;
       try {
         await transact(db, (transaction) =>

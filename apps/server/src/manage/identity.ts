@@ -1,4 +1,4 @@
-import { AppError, getErrorMessage } from '@toolhost/errors/errors';
+import { AppError, getErrorMessage, isUnavailableError } from '@toolhost/errors/errors';
 import { setRunningTimeout } from '@toolhost/limits/running-time';
 import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client';
@@ -21,6 +21,12 @@ export type Identity = {
   refreshToken: string | undefined;
 };
 
+/**
+ * Result of a check, with the refresh token to use next time. `person` is undefined if the provider has replaced that
+ * token, and then could not say more about the person.
+ */
+export type CheckedIdentity = { person: Identity | undefined; refreshToken: string };
+
 /** Values that bind the return from the provider to this sign-in. All are secrets of the browser. */
 export type SignIn = { state: string; verifier: string; nonce: string };
 
@@ -35,11 +41,11 @@ export type IdentityProvider = {
    */
   identify(returned: URL, signIn: SignIn): Promise<Identity>;
   /**
-   * Asks the provider about a person again. The result has the refresh token to use next time.
+   * Asks the provider about a person again.
    * @throws AppError unauthenticated if the provider refuses the person or names another one, unavailable if it is down
    * or refuses this service
    */
-  check(refreshToken: string, previous: { issuer: string; subject: string }): Promise<Identity>;
+  check(refreshToken: string, previous: { issuer: string; subject: string }): Promise<CheckedIdentity>;
 };
 
 export type IdentityOptions = {
@@ -128,16 +134,22 @@ export function createIdentityProvider(
       // The ID token of a refresh may lack claims (OpenID Connect Core, 12.2).
       const isComplete = claims?.email !== undefined && claims[groupsClaim] !== undefined;
       const canAsk = !claims || config.serverMetadata().userinfo_endpoint !== undefined;
-      const userinfo =
-        isComplete || !canAsk
-          ? undefined
-          : await oidc.fetchUserInfo(config, tokens.access_token, previous.subject).catch(throwCheckError);
-      const allClaims = { ...userinfo, ...claims, sub: claims?.sub ?? previous.subject };
       const nextToken = tokens.refresh_token ?? refreshToken;
-      const identity = toIdentity(claims?.iss ?? issuer, allClaims, { groupsClaim, refreshToken: nextToken });
-      if (identity.issuer !== previous.issuer || identity.subject !== previous.subject)
+      const readUserinfo = () =>
+        oidc
+          .fetchUserInfo(config, tokens.access_token, previous.subject)
+          .catch(throwCheckError)
+          .catch((error: unknown) => {
+            if (isUnavailableError(error) && nextToken !== refreshToken) return null;
+            throw error;
+          });
+      const userinfo = isComplete || !canAsk ? undefined : await readUserinfo();
+      if (userinfo === null) return { person: undefined, refreshToken: nextToken };
+      const allClaims = { ...userinfo, ...claims, sub: claims?.sub ?? previous.subject };
+      const person = toIdentity(claims?.iss ?? issuer, allClaims, { groupsClaim, refreshToken: nextToken });
+      if (person.issuer !== previous.issuer || person.subject !== previous.subject)
         throw createRefusedError(new Error('the identity provider named another person'));
-      return identity;
+      return { person, refreshToken: nextToken };
     },
   };
 }

@@ -40,7 +40,8 @@ export type People = {
    */
   identify(parameters: URLSearchParams, secrets: SignInSecrets, server: PeopleServer): Promise<StoredIdentity>;
   /**
-   * Asks the identity provider about a person again.
+   * Asks the identity provider about a person again. If it has replaced its refresh token but could not say more about
+   * the person, only the token of the result is new.
    * @throws AppError unauthenticated if it no longer knows the person, unavailable
    */
   check(identity: StoredIdentity, server: PeopleServer): Promise<StoredIdentity>;

@@ -238,6 +238,22 @@ export async function refreshAtProvider(
   part: RefreshedPart,
   deps: OAuthDeps,
 ): Promise<OpenGrant | undefined> {
+  const renewed = await refreshOrWait(server, openGrant, part, deps);
+  // A new refresh token alone proves nothing about the person.
+  if (part === 'identity' && renewed?.tokens.identity && renewed.tokens.identity.expiresAt <= deps.now())
+    throw createRetryError('the person could not be checked at the identity provider');
+  return renewed;
+}
+
+const createRetryError = (problem: string) =>
+  new AppError('unavailable', `${problem}; retry in a few seconds`, { retryAfterS: 5 });
+
+async function refreshOrWait(
+  server: LoginServer,
+  openGrant: OpenGrant,
+  part: RefreshedPart,
+  deps: OAuthDeps,
+): Promise<OpenGrant | undefined> {
   const { grant, tokens } = openGrant;
   const unsaved = deps.unsavedTokens.find(grant);
   if (unsaved) return { ...openGrant, tokens: unsaved };
@@ -261,9 +277,7 @@ export async function refreshAtProvider(
     deps.log('a provider did not refresh a login', { slug: server.slug, error: code, detail, said: providerMessage });
     if (code === 'invalid_grant') return markBroken(openGrant, deps);
     await releaseRefresh(deps.db, grant.id, claimedUntil);
-    throw new AppError('unavailable', 'the login could not be refreshed at its provider; retry in a few seconds', {
-      retryAfterS: 5,
-    });
+    throw createRetryError('the login could not be refreshed at its provider');
   }
 }
 
@@ -351,10 +365,10 @@ async function waitForOtherReplica(
     if (unsaved) return { ...openGrant, tokens: unsaved };
     const current = await reloadGrant(openGrant, deps);
     if (!current || current.grant.tokens_version > openGrant.grant.tokens_version) return current;
-    if ((current.grant.refreshing_until ?? 0) < deps.now()) return refreshAtProvider(server, current, part, deps);
+    if ((current.grant.refreshing_until ?? 0) < deps.now()) return refreshOrWait(server, current, part, deps);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
-  throw new AppError('unavailable', 'the login is being refreshed; retry in a few seconds', { retryAfterS: 5 });
+  throw createRetryError('the login is being refreshed');
 }
 
 /** Tokens of a login at a server of this workspace. */
