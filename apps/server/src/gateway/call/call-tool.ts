@@ -28,7 +28,7 @@ import { toReportedError } from './call-failure.ts';
 import { endCall, takeSlots, toFailedResult } from './call-frame.ts';
 import { createCapture } from './capture.ts';
 import { followRedirects, type RedirectDeps } from './follow-redirects.ts';
-import { createRequest, recheckAccess, retryWithRenewedToken, send } from './send-request.ts';
+import { checkPersonalHost, createRequest, recheckAccess, retryWithRenewedToken, send } from './send-request.ts';
 import { challengeForScopes, type StepUpDeps } from './step-up.ts';
 import { checkOnThread, readOnThread, type ThreadWork, toJobContext } from './thread-work.ts';
 
@@ -80,6 +80,7 @@ export async function callTool(
     if (waiting) await waiting;
     const requestOrPromise = prepareRequest(call, deps);
     const request = requestOrPromise instanceof Promise ? await requestOrPromise : requestOrPromise;
+    if (tool.request.url.hostName !== undefined) checkPersonalHost(request, deps.urlProblem);
     call.host = tool.request.url.host;
     call.sentClock = performance.now();
     let response = await send(call, request, deps);

@@ -32,6 +32,19 @@ export type RedirectHop = {
 };
 
 /**
+ * Rejects a request to a host that a person named and that a configuration may not name, such as this service itself.
+ * @throws ToolFailure blocked, without the value
+ */
+export function checkPersonalHost(
+  { request: { origin, path } }: CallRequest,
+  urlProblem: (url: URL) => string | undefined,
+): void {
+  if (urlProblem(new URL(origin + path)) === undefined) return;
+  const message = 'this service may not call the host that the value of the person names. Log in again to change it.';
+  throw recordableFailure('blocked', message);
+}
+
+/**
  * Builds the request of a call, and records the credentials that it will send. `renewedToken` replaces the caller's
  * token.
  * @throws ToolFailure invalid_arguments, secret_missing

@@ -9,7 +9,7 @@ import {
 } from '@toolhost/tool-config/imports';
 import type { ServerConfig } from '@toolhost/tool-config/server-config';
 import { z } from 'zod';
-import { prepareConfig, requireValidConfig } from '../check-config.ts';
+import { requireValidConfig } from '../check-config.ts';
 import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { createStoredResult, formatStored, storeConfig, storeResultShape } from '../servers/store-server.ts';
@@ -18,10 +18,8 @@ import {
   formatOperationLines,
   formatPlan,
   importFields,
-  newImport,
   type PreparedImport,
-  readPlan,
-  toConfig,
+  prepareImport,
   toPlanOutput,
 } from './plan-import-request.ts';
 import { serializeChoices, storeHeaders, storeImport } from './stored-imports.ts';
@@ -127,15 +125,13 @@ export async function prepareAddition(
   { slug, expected_version: _, ...request }: Input,
   isPlan: boolean,
 ): Promise<PreparedImport> {
-  const { prefix, url } = request;
-  const server = await getServer(context, slug);
-  checkPrefix(server.config, prefix);
-  const plan = await readPlan(context, request);
-  const imported = newImport(context, url, prefix);
-  if (isPlan) return { version: server.version, plan, imported };
-  const config = addToConfig(server.config, (await toConfig(plan)) as AddedConfig, imported);
-  const prepared = await prepareConfig(context, config, { current: server });
-  return { ...prepared, plan, imported, config: prepared.check ? undefined : config };
+  const current = await getServer(context, slug);
+  checkPrefix(current.config, request.prefix);
+  return prepareImport(context, request, {
+    isPlan,
+    current,
+    merge: (added, imported) => addToConfig(current.config, added as AddedConfig, imported),
+  });
 }
 
 /** Stores the prepared configuration. @throws AppError conflict if the server was changed in the meantime */

@@ -3,7 +3,6 @@ import { maxDocumentCharacters, planShape } from '@toolhost/openapi-to-tools/pla
 import { importPrefixPattern, importPrefixRule } from '@toolhost/tool-config/imports';
 import { z } from 'zod';
 import type { StoredServer } from '../../store/servers/servers.ts';
-import { prepareConfig } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
 import { createServer, createStoredResult, formatStored, storeResultShape } from '../servers/store-server.ts';
 import { slugInput } from '../shapes.ts';
@@ -12,10 +11,8 @@ import {
   formatOperationLines,
   formatPlan,
   importFields,
-  newImport,
   type PreparedImport,
-  readPlan,
-  toConfig,
+  prepareImport,
   toPlanOutput,
 } from './plan-import-request.ts';
 import { serializeChoices, storeHeaders, storeImport } from './stored-imports.ts';
@@ -54,12 +51,10 @@ export const importApi = operation({
   async prepare(context, input): Promise<PreparedImport> {
     const { mode, into, prefix, ...request } = input;
     if (into !== undefined || prefix !== undefined) return prepareAddition(context, toAddition(input), mode === 'plan');
-    const plan = await readPlan(context, request);
-    const imported = newImport(context, input.url);
-    if (mode === 'plan') return { version: undefined, plan, imported };
-    const config = { ...(await toConfig(plan)), imported: [imported] };
-    const prepared = await prepareConfig(context, config, {});
-    return { ...prepared, plan, imported, config: prepared.check ? undefined : config };
+    return prepareImport(context, request, {
+      isPlan: mode === 'plan',
+      merge: (added, imported) => ({ ...added, imported: [imported] }),
+    });
   },
   async run(context, input) {
     const output = { mode: input.mode, ...toPlanOutput(context.prepared.plan) };

@@ -6,6 +6,8 @@ import { maxDocumentCharacters, type planShape, reportKinds } from '@toolhost/op
 import type { ImportedDescription } from '@toolhost/tool-config/imports';
 import { getSlugProblem } from '@toolhost/tool-config/slug';
 import { z } from 'zod';
+import type { StoredServer } from '../../store/servers/servers.ts';
+import { prepareConfig } from '../check-config.ts';
 import type { Context, Prepared } from '../operation.ts';
 import { answersInput, headersInput, selectors } from './stored-imports.ts';
 
@@ -70,11 +72,34 @@ export function newImport(
   };
 }
 
-/** Parses the document and plans the import, before the transaction. @throws AppError */
-export async function readPlan(
-  { importer, actor, rules }: Context,
-  input: z.output<z.ZodObject<typeof importFields>> & { slug?: string | undefined; prefix?: string | undefined },
-): Promise<PlannedImport> {
+type ImportRequest = z.output<z.ZodObject<typeof importFields>> & {
+  slug?: string | undefined;
+  prefix?: string | undefined;
+};
+
+/** Import into `current`, or into a new server. `merge` returns the configuration with the imported parts. */
+type ImportTarget = {
+  isPlan: boolean;
+  current?: StoredServer;
+  merge: (added: object, imported: ImportedDescription) => object;
+};
+
+/** Plans an import and checks the resulting configuration, before the transaction. @throws AppError */
+export async function prepareImport(
+  context: Context,
+  request: ImportRequest,
+  { isPlan, merge, ...target }: ImportTarget,
+): Promise<PreparedImport> {
+  const plan = await readPlan(context, request);
+  const imported = newImport(context, request.url, request.prefix);
+  if (isPlan) return { version: target.current?.version, plan, imported };
+  const config = merge(await toConfig(plan), imported);
+  const prepared = await prepareConfig(context, config, target);
+  return { ...prepared, plan, imported, config: prepared.check ? undefined : config };
+}
+
+/** Parses the document and plans the import. @throws AppError */
+async function readPlan({ importer, actor, rules }: Context, input: ImportRequest): Promise<PlannedImport> {
   const { document, url, headers, report, read_only: readOnly, ...choices } = input;
   if (document === undefined && url === undefined) {
     throw invalidInputError([
@@ -93,7 +118,7 @@ export async function readPlan(
  * Returns the configuration to store.
  * @throws AppError invalid if a required question is not answered, or if no operations or too many were chosen
  */
-export async function toConfig({ config, sizeError, questions, chosen, unmatched }: PlannedImport): Promise<object> {
+async function toConfig({ config, sizeError, questions, chosen, unmatched }: PlannedImport): Promise<object> {
   if (sizeError !== undefined) throw invalidInputError([{ path: 'include', message: sizeError }], notImported);
   const openQuestions = questions.filter(({ required }) => required);
   if (config === undefined) {
