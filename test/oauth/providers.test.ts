@@ -11,6 +11,7 @@ import { createBasecamp } from '../support/providers/basecamp.ts';
 import { createBigcommerce } from '../support/providers/bigcommerce.ts';
 import { createDingtalk } from '../support/providers/dingtalk.ts';
 import { createEbay } from '../support/providers/ebay.ts';
+import { createEntra } from '../support/providers/entra.ts';
 import { createFeishu } from '../support/providers/feishu.ts';
 import { createFigma } from '../support/providers/figma.ts';
 import { createNotion } from '../support/providers/notion.ts';
@@ -34,6 +35,7 @@ describe('logins at providers that deviate from OAuth', async () => {
     createBigcommerce(),
     createDingtalk(),
     createEbay(),
+    createEntra(),
     createFeishu(),
     createFigma(),
     createNotion(),

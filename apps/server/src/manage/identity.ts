@@ -135,15 +135,9 @@ export function createIdentityProvider(
       const isComplete = claims?.email !== undefined && claims[groupsClaim] !== undefined;
       const canAsk = !claims || config.serverMetadata().userinfo_endpoint !== undefined;
       const nextToken = tokens.refresh_token ?? refreshToken;
-      const readUserinfo = () =>
-        oidc
-          .fetchUserInfo(config, tokens.access_token, previous.subject)
-          .catch(throwCheckError)
-          .catch((error: unknown) => {
-            if (isUnavailableError(error) && nextToken !== refreshToken) return null;
-            throw error;
-          });
-      const userinfo = isComplete || !canAsk ? undefined : await readUserinfo();
+      const isRotated = nextToken !== refreshToken;
+      const userinfo =
+        isComplete || !canAsk ? undefined : await readUserinfo(config, tokens.access_token, { ...previous, isRotated });
       if (userinfo === null) return { person: undefined, refreshToken: nextToken };
       const allClaims = { ...userinfo, ...claims, sub: claims?.sub ?? previous.subject };
       const person = toIdentity(claims?.iss ?? issuer, allClaims, { groupsClaim, refreshToken: nextToken });
@@ -152,6 +146,21 @@ export function createIdentityProvider(
       return { person, refreshToken: nextToken };
     },
   };
+}
+
+/** Reads userinfo. Returns null during an outage if the refresh token was rotated, because the new one must be stored. */
+async function readUserinfo(
+  config: Configuration,
+  accessToken: string,
+  { subject, isRotated }: { subject: string; isRotated: boolean },
+) {
+  const oidc = await loadLibrary();
+  try {
+    return await oidc.fetchUserInfo(config, accessToken, subject).catch(throwCheckError);
+  } catch (error) {
+    if (isRotated && isUnavailableError(error)) return null;
+    throw error;
+  }
 }
 
 const signInScope = 'openid email profile';

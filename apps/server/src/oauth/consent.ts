@@ -11,8 +11,7 @@ import {
   getLoginCookieName,
   loginPrefix,
 } from './login-cookies.ts';
-import { getAskedFields, readFields } from './login-fields.ts';
-import { renderFieldsPage } from './login-fields-page.ts';
+import { getAskedFields, readFields, renderFieldsPage } from './login-fields.ts';
 import { createClientRedirect, renderConsentPage, renderDeparturePage } from './login-pages.ts';
 import {
   type BrowserResponse,

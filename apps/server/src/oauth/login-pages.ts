@@ -4,7 +4,7 @@ import { html } from 'hono/html';
 import { type Markup, renderPage, showInvisible } from '../http/page.ts';
 import { formatRedirectUri, isLocalRedirect, type OAuthClient } from './clients.ts';
 import type { ConsentRequest } from './consent.ts';
-import { formatHosts } from './login-fields-page.ts';
+import { formatHosts } from './login-fields.ts';
 import { maxChoices } from './login-values.ts';
 import type { AccountChoice, BrowserResponse, LoginServer, LoginView, Provider } from './oauth-deps.ts';
 import { getPersonName, getPersonView, type ServerLogin } from './people.ts';

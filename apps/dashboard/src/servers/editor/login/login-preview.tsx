@@ -18,7 +18,7 @@ import { useEditorState } from '../model/editor-context.ts';
 
 /**
  * Pages that a person sees during a login, without anything to press. The texts are those of the service
- * (`login-pages.ts` and `login-fields-page.ts` in `apps/server/src/oauth/`).
+ * (`login-pages.ts` and `login-fields.ts` in `apps/server/src/oauth/`).
  */
 export function LoginPreview() {
   const { base_url, workspace, user } = useSession();
