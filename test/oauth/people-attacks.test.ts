@@ -186,6 +186,28 @@ describe('login of a person while the server or the person changes', () => {
     assert.match((await callTool('regrouped', newToken, 'write_item')).text, /there is no tool|unknown tool/i);
   });
 
+  it('leads the client of a login without the group of a new view rule to the next login', async () => {
+    const views = { small: { tools: ['read_item'] } };
+    const config = createConfig('narrowed', {
+      ...storedKey,
+      views,
+      login: { allow: { domains: ['people.example'] } },
+    });
+    assert.equal((await world.createServer(config)).status, 201);
+    world.provider.setClaims('greta', { groups: ['guests'] });
+    const { access_token: token, refresh_token, clientId } = await world.logIn('narrowed', 'greta');
+    const rules = [{ group: 'guests', view: 'small' }];
+    await replace('narrowed', { ...config, login: { allow: { domains: ['people.example'] }, views: rules } });
+    const refused = await callTool('narrowed', token);
+    assert.equal(refused.status, 401, refused.text);
+    assert.match(refused.headers.get('www-authenticate') ?? '', /error="invalid_token".*resource_metadata="/);
+    const form = { grant_type: 'refresh_token', refresh_token, client_id: clientId };
+    const renewal = await world.postForm('/mcp/narrowed/token', form);
+    assert.deepEqual([renewal.status, renewal.body.error], [400, 'invalid_grant']);
+    const again = await world.logIn('narrowed', 'greta');
+    assert.equal((await callTool('narrowed', again.access_token)).status, 200);
+  });
+
   it('gives a login that was limited to one view no other view', async () => {
     const views = { small: { tools: ['read_item'] }, all: { tools: ['read_item', 'write_item'] } };
     const config = createConfig('limited', {

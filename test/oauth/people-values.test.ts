@@ -1,18 +1,25 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { getRedirectTarget, type Page, visibleText } from '../support/browser/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { clientWithId } from '../support/oauth/oauth-client.ts';
 import { startPeopleWorld, toInputs } from '../support/oauth/people-world.ts';
 import { productionUrl } from '../support/oauth/production-world.ts';
+import { readBackupLines } from '../support/store/backup-text.ts';
 import { readReply } from '../support/toolhost/read-reply.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { startTraceCollector } from '../support/toolhost/trace-collector.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { useFixtures } from '../support/use-fixtures.ts';
 
 const secretValue = 'canary-of-anna-8841';
 const siteValue = 'canarysite77';
+const masterKey = randomBytes(32).toString('base64');
+const metricsToken = 'token-of-the-metrics';
 
 describe('values that people bring, under attack', () => {
   const fixtures = useFixtures();
@@ -24,6 +31,8 @@ describe('values that people bring, under attack', () => {
         EGRESS_ALLOW: ['127.0.0.1', 'x.sites.example', `${siteValue}.sites.example`]
           .map((host) => `${host}:${upstream.port}`)
           .join(),
+        MASTER_KEY: masterKey,
+        METRICS_TOKEN: metricsToken,
         OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/`,
       },
       runtimeOptions: {
@@ -232,7 +241,7 @@ describe('values that people bring, under attack', () => {
     assert.equal((await tryOut()).body.is_error, false);
   });
 
-  it('keeps values out of errors, call records, captures, the audit log, and traces', async () => {
+  it('keeps values out of errors, call records, captures, the audit log, exports, metrics, traces, and backups', async () => {
     const login = {
       allow: { domains: ['people.example'] },
       fields: [
@@ -265,6 +274,7 @@ describe('values that people bring, under attack', () => {
     assert.equal(calls.length, 5);
     const paths = [
       ...['/calls?slug=canary', '/servers/canary', '/audit', '/grants', '/own-values'],
+      ...['/workspace.json', '/calls.csv', '/usage.csv', '/servers/canary/versions'],
       ...calls.map(({ id }) => `/calls/${id}`),
     ];
     for (const path of paths) texts.push(`${path}: ${(await asOwner('GET', path)).text}`);
@@ -273,6 +283,18 @@ describe('values that people bring, under attack', () => {
       return collector.spans;
     });
     texts.push(JSON.stringify(spans));
+    const headers = { authorization: `Bearer ${metricsToken}` };
+    const metrics = await readReply(await world.send(`${productionUrl}/metrics`, { headers }));
+    assert.equal(metrics.status, 200);
+    const { dataDir } = world.toolhost;
+    const backup = join(dataDir, 'backup');
+    const options = { env: { DATA_DIR: dataDir, MASTER_KEY: masterKey } };
+    assert.equal((await runToolhostCommand(['backup', backup], options)).code, 0);
+    const lines = readBackupLines(backup).join('\n');
+    assert.match(lines, /"person_values"/);
+    texts.push(metrics.text, lines);
+    for (const file of readdirSync(dataDir, { recursive: true, withFileTypes: true }))
+      if (file.isFile()) texts.push(readFileSync(join(file.parentPath, file.name), 'latin1'));
     for (const text of texts) for (const value of [secretValue, siteValue]) assert.ok(!text.includes(value), text);
   });
 });

@@ -19,7 +19,15 @@ describe('a host that contains the value of a person', () => {
     }),
   );
 
-  const createServer = async (slug: string) => {
+  const createTool = (more: Json = {}): Json => ({
+    name: 'read',
+    description: 'Reads the items of a site.',
+    method: 'GET',
+    url: '/{{site}}/items?k={{API_TOKEN}}',
+    ...more,
+  });
+
+  const createServer = async (slug: string, { redirects, ...more }: Json = {}) => {
     const config: Json = {
       name: slug,
       slug,
@@ -32,14 +40,8 @@ describe('a host that contains the value of a person', () => {
       },
       authentication: { type: 'Bearer', token: '{{API_TOKEN}}' },
       base_url: `http://{{site}}.api.example:${upstream.port}/v1`,
-      tools: [
-        {
-          name: 'read',
-          description: 'Reads the items of a site.',
-          method: 'GET',
-          url: '/{{site}}/items?k={{API_TOKEN}}',
-        },
-      ],
+      tools: [createTool({ redirects })],
+      ...more,
     };
     const reply = await world.createServer(config);
     assert.equal(reply.status, 201, reply.text);
@@ -66,6 +68,45 @@ describe('a host that contains the value of a person', () => {
     assert.ok(Array.isArray(body.calls), JSON.stringify(body));
     const hosts = (body.calls as Json[]).map(({ upstream_host }) => upstream_host);
     assert.deepEqual([...new Set(hosts)], [`{{site}}.api.example:${upstream.port}`]);
+  });
+
+  it('keeps the credential of a call on redirects within the host of the person, and only there', async () => {
+    await createServer('redirected', { redirects: 'follow' });
+    const { access_token } = await world.logIn('redirected', 'anna', { fields: { site: 'acme', API_TOKEN: 'key' } });
+    for (const [host, expected] of [
+      ['acme', 'Bearer key'],
+      ['globex', undefined],
+    ] as const) {
+      upstream.on('*', ({ url }) =>
+        url === '/next'
+          ? { body: { done: true } }
+          : { status: 302, headers: { location: `http://${host}.api.example:${upstream.port}/next` } },
+      );
+      upstream.take();
+      assert.match((await call('redirected', access_token)).text, /done/);
+      const [, redirected] = upstream.take();
+      assert.equal(redirected?.headers.authorization, expected, host);
+    }
+    upstream.on('*', () => ({ body: {} }));
+  });
+
+  it('is never this service itself, or another host that a configuration may not name', async () => {
+    const tools = [createTool({ url: 'https://{{site}}.example.com/mcp/own-service' })];
+    await createServer('own-service', { base_url: undefined, tools });
+    const { access_token } = await world.logIn('own-service', 'anna', { fields: { site: 'Tools', API_TOKEN: 'key' } });
+    const own = await call('own-service', access_token);
+    assert.match(own.text, /may not call the host that the value of the person names/);
+    await createServer('not-allowed');
+    const login = await world.logIn('not-allowed', 'anna', { fields: { site: 'initech', API_TOKEN: 'key' } });
+    const other = await call('not-allowed', login.access_token);
+    assert.match(other.text, /may not call the host that the value of the person names/);
+    assert.doesNotMatch(other.text, /initech/);
+    assert.deepEqual([upstream.take(), names.requestedNames.filter((name) => /tools|initech/.test(name))], [[], []]);
+    const { body } = await world.request(world.owner, 'GET', '/calls?slug=own-service');
+    assert.deepEqual(
+      (body.calls as Json[]).map(({ outcome, upstream_host }) => [outcome, upstream_host]),
+      [['blocked', '{{site}}.example.com']],
+    );
   });
 
   it('never receives a value that is not one label, whatever the pattern of the field allows', async () => {

@@ -1,5 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { listenLocally } from '../upstreams/local-server.ts';
 
 export type Claims = { [claim: string]: unknown };
@@ -19,10 +20,14 @@ export type ForgedTokenProvider = {
   readonly clientId: string;
   /** Sets the ID token of the next exchange, for the sign-in with this nonce. */
   setIdToken(nonce: string, forgery?: Forgery): void;
-  /** Replaces the response body of a path; without `text`, restores the default response. */
-  setResponse(path: string, text?: string, status?: number): void;
+  /** Replaces the response body of a path; without `body`, restores the default response. */
+  setResponse(path: string, body?: string, status?: number): void;
   /** Sends the next response of a path byte by byte, without ever ending it. */
   sendEndlessResponse(path: string): void;
+  /** Adds a refresh token to the default response of the token endpoint. */
+  setRefreshToken(token: string): void;
+  /** Refresh tokens that it has received, oldest first. */
+  readonly refreshTokens: readonly string[];
   /** Number of requests to a path. */
   requestCount(path: string): number;
   /** The published key set; it does not contain the key that `usesOtherKey` signs with. */
@@ -33,9 +38,9 @@ export type ForgedTokenProvider = {
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 function signJwt(header: object, claims: Claims, key: KeyObject | undefined): string {
-  const text = `${base64url(header)}.${base64url(claims)}`;
-  const signature = key ? sign('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' }) : Buffer.alloc(0);
-  return `${text}.${signature.toString('base64url')}`;
+  const content = `${base64url(header)}.${base64url(claims)}`;
+  const signature = key ? sign('sha256', Buffer.from(content), { key, dsaEncoding: 'ieee-p1363' }) : Buffer.alloc(0);
+  return `${content}.${signature.toString('base64url')}`;
 }
 
 export async function startForgedTokenProvider(): Promise<ForgedTokenProvider> {
@@ -43,11 +48,15 @@ export async function startForgedTokenProvider(): Promise<ForgedTokenProvider> {
   const ownKeyPair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const otherKeyPair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   let idToken = '';
-  const overrides = new Map<string, { text: string; status: number }>();
+  let refreshToken: string | undefined;
+  const refreshTokens: string[] = [];
+  const overrides = new Map<string, { body: string; status: number }>();
   const requestCounts = new Map<string, number>();
   const endlessPaths = new Set<string>();
   const keys = [{ ...ownKeyPair.publicKey.export({ format: 'jwk' }), kid: 'own', use: 'sig', alg: 'ES256' }];
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
+    const receivedToken = new URLSearchParams(await text(request)).get('refresh_token');
+    if (receivedToken !== null) refreshTokens.push(receivedToken);
     const defaultResponses: { [path: string]: unknown } = {
       '/.well-known/openid-configuration': {
         issuer: url,
@@ -62,7 +71,12 @@ export async function startForgedTokenProvider(): Promise<ForgedTokenProvider> {
         authorization_response_iss_parameter_supported: true,
       },
       '/keys': { keys },
-      '/token': { access_token: 'of-the-provider', token_type: 'bearer', id_token: idToken },
+      '/token': {
+        access_token: 'of-the-provider',
+        token_type: 'bearer',
+        id_token: idToken,
+        refresh_token: refreshToken,
+      },
     };
     const path = request.url ?? '';
     requestCounts.set(path, (requestCounts.get(path) ?? 0) + 1);
@@ -75,18 +89,22 @@ export async function startForgedTokenProvider(): Promise<ForgedTokenProvider> {
       response.on('close', () => clearInterval(timer));
       return;
     }
-    response.end(override?.text ?? JSON.stringify(body ?? {}));
+    response.end(override?.body ?? JSON.stringify(body ?? {}));
   });
   const { url, close } = await listenLocally(server);
   return {
     url,
     clientId,
     keys,
+    refreshTokens,
+    setRefreshToken(token) {
+      refreshToken = token;
+    },
     sendEndlessResponse: (path) => void endlessPaths.add(path),
     requestCount: (path) => requestCounts.get(path) ?? 0,
-    setResponse(path, text, status = 200) {
-      if (text === undefined) overrides.delete(path);
-      else overrides.set(path, { text, status });
+    setResponse(path, body, status = 200) {
+      if (body === undefined) overrides.delete(path);
+      else overrides.set(path, { body, status });
     },
     setIdToken(
       nonce,
