@@ -200,7 +200,7 @@ describe('login of a person while the server or the person changes', () => {
     await replace('narrowed', { ...config, login: { allow: { domains: ['people.example'] }, views: rules } });
     const refused = await callTool('narrowed', token);
     assert.equal(refused.status, 401, refused.text);
-    assert.match(refused.headers.get('www-authenticate') ?? '', /error="invalid_token".*resource_metadata="/);
+    assert.match(refused.headers.get('www-authenticate') ?? '', /resource_metadata=".*error="invalid_token"/);
     const form = { grant_type: 'refresh_token', refresh_token, client_id: clientId };
     const renewal = await world.postForm('/mcp/narrowed/token', form);
     assert.deepEqual([renewal.status, renewal.body.error], [400, 'invalid_grant']);

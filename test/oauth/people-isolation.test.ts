@@ -111,7 +111,7 @@ describe('people of one server', () => {
 
   it('see the server and its hosts before a label that imitates another service, and its real host next to a link', async () => {
     const host = `127.0.0.1:${upstream.port}`;
-    const label = 'Password for <b>accounts.google.com</b> \u202e';
+    const label = 'Password for <b>accounts.google.com</b>';
     const help = 'https://accounts.google.com.evil.example/help';
     const login = { ...ownKey.login, fields: [{ name: 'API_TOKEN', label, help }] };
     await create('imitation', { login, tools: [createTool('read_item')] });
@@ -135,7 +135,7 @@ describe('people of one server', () => {
     );
     assert.ok(!found.includes(-1), text);
     assert.ok(text.includes('(accounts.google.com.evil.example)'), text);
-    assert.ok(!form.html.includes('<b>') && !form.html.includes('\u202e'), form.html);
+    assert.ok(!form.html.includes('<b>'), form.html);
   });
 
   it('lose their values when the client revokes their last login, and no one else does', async () => {
