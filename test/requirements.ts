@@ -4,7 +4,7 @@
  */
 export type Requirement = { claim: string; source: string };
 
-const specification = 'docs/specification.md';
+const specification = 'docs/contributing/specification.md';
 const architecture = 'ARCHITECTURE.md';
 const mcp = 'https://modelcontextprotocol.io/specification/2026-07-28';
 const mcpLegacy = 'https://modelcontextprotocol.io/specification/2025-11-25';
