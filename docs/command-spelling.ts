@@ -64,7 +64,7 @@ export function withRepository(text: string, repository: string): string {
   ];
   return text
     .replace(/^# Toolhost\n\n(?=Toolhost turns)/, `# Toolhost\n\n${badges.join(' ')}\n\n`)
-    .replaceAll(/docker build -t toolhost \. && (docker run [^\n`]*) toolhost(?=[`\n])/g, `$1 ${image}`);
+    .replaceAll(/docker build --tag toolhost:\S+ \. && (docker run [^`]*) toolhost(:[\d.]+)/g, `$1 ${image}$2`);
 }
 
 if (import.meta.main) {

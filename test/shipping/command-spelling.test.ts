@@ -39,7 +39,7 @@ describe('the documentation', () => {
     const [readme] = pages;
     const text = withRepository(readme?.text ?? '', 'https://github.com/Example/toolhost');
     assert.match(text, /^# Toolhost\n\n\[!\[CI\]\(https:\/\/github\.com\/Example\/toolhost\/actions\//);
-    assert.match(text, /`docker run --rm .* ghcr\.io\/example\/toolhost`/);
+    assert.match(text, /`docker run --rm .* ghcr\.io\/example\/toolhost:[\d.]+`/);
     assert.doesNotMatch(text, /docker build/);
     assert.equal(withRepository(text, 'https://github.com/Example/toolhost'), text);
   });
