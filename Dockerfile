@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1.26@sha256:ecfaec9ed6d810b56388c508f4121597bfbba70d41a6dfeee4d8cad5f295fc32
-# Builds the image of a release. docs/operations/containers.md describes how to run it, and test/shipping/image.test.ts
+# Builds the image of a release. docs/operations/installation.md describes how to run it, and test/shipping/image.test.ts
 # runs these steps.
 FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1 AS base
 

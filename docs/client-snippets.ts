@@ -4,7 +4,7 @@ import { clients } from '@toolhost/mcp-clients/clients';
 const withToken = { name: 'NAME', url: 'URL', token: 'TOKEN' };
 const withLogin = { name: 'NAME', url: 'URL', token: undefined };
 
-const introduction = `Connection snippets for each client. \`NAME\` is the name of the server in the client, \`URL\` its URL, and \`TOKEN\` the [credential](../clients.md). For servers with a login, omit the header or the field with the credential. The *Connect* page of a server in the dashboard shows these snippets with the actual values.
+const introduction = `Connection snippets for each client. \`NAME\` is the name of the server in the client, \`URL\` its URL, and \`TOKEN\` the [credential](../clients.md). For servers with a login, omit the header or the field with the credential. The *Connect* tab of a server in the dashboard shows these snippets with the actual values.
 `;
 
 /** Generates the reference page with the connection snippets of all known clients. */
@@ -23,7 +23,7 @@ function formatSection({ name, snippet, documentation }: DeclaredClient): string
     tokenSnippet && loginSnippet?.after && loginSnippet.after !== tokenSnippet.after
       ? `With a login: ${lowercaseStart(loginSnippet.after)}`
       : '',
-    loginSnippet?.install ? 'The connect page has a link that installs it.' : '',
+    loginSnippet?.install ? 'The *Connect* tab has a link that installs it.' : '',
     `Compared with its [documentation](${documentation.url}) on ${documentation.checked}.`,
   ];
   const note = notes.filter((text) => text !== '').map((text) => `- ${withCode(text)}`);

@@ -196,8 +196,8 @@ function promisesPage(): string {
 }
 
 /**
- * Generates the reference pages by path in `docs/reference/`, and the page of limits for users, which has a generated
- * table. The metrics page is missing, because it requires a running service.
+ * Generates pages, by path from `docs/reference/`: the reference, the list of promises, and the page of limits for users,
+ * which has a generated table. The metrics page is missing, because it requires a running service.
  */
 export function referencePages(): Record<string, string> {
   return {
@@ -207,7 +207,7 @@ export function referencePages(): Record<string, string> {
     'command-line.md': commandPage(generated),
     'clients.md': clientsPage(generated),
     'limits.md': limitsPage(generated),
-    'promises.md': promisesPage(),
+    '../contributing/promises.md': promisesPage(),
     '../limits.md': updateUserLimits(readFileSync(join(import.meta.dirname, 'limits.md'), 'utf8')),
   };
 }

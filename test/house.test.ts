@@ -175,7 +175,7 @@ function assertNone(faults: readonly (string | undefined)[], advice: string): vo
 
 /** Reads the pages that are written by hand, with their links and the paths that they name in code. */
 function writtenPages() {
-  const names = globSync('{*,docs/*,docs/operations/*,bench/*}.md', { cwd: root });
+  const names = globSync('{*,docs/*,docs/operations/*,docs/contributing/*,bench/*}.md', { cwd: root });
   return names.map((page) => {
     const text = readFileSync(join(root, page), 'utf8');
     const links = [...text.matchAll(/\[([^\]]*)\]\(([\w./-]+\.\w+)(?:#[\w-]+)?\)/g)].map(

@@ -4,7 +4,7 @@
  */
 export type Requirement = { claim: string; source: string };
 
-const specification = 'docs/specification.md';
+const specification = 'docs/contributing/specification.md';
 const architecture = 'ARCHITECTURE.md';
 const mcp = 'https://modelcontextprotocol.io/specification/2026-07-28';
 const mcpLegacy = 'https://modelcontextprotocol.io/specification/2025-11-25';
@@ -267,9 +267,6 @@ const findings = {
   ...requirementsFrom('docs/credentials.md', {
     'find B3': 'A credential of this service reaches no upstream, in plain text or in one layer of encoding.',
     'find B6': 'A token of a login goes only to hosts that the user agreed to.',
-    'find B8':
-      'Everything that a removed member created is listed, can be revoked in one step, and sends nothing until a member confirms it.',
-    'find B9': 'Only people see the names and email addresses of people.',
     'find F2': 'Keys created with a key end with it and have at most its limits.',
     'find F4': 'Anyone who may manage a server can delete its secrets at any time.',
     'find E1': 'Any token of visible characters reaches the upstream unchanged.',
@@ -278,6 +275,11 @@ const findings = {
     'find E7':
       'A rejected token refresh ends a login only if the provider says so, or after three consecutive rejections without a reason over a minute.',
     'find E4': 'An unusable token endpoint response ends the login and states the reason.',
+  }),
+  ...requirementsFrom('docs/sign-in.md', {
+    'find B8':
+      'Everything that a removed member created is listed, can be revoked in one step, and sends nothing until a member confirms it.',
+    'find B9': 'Only people see the names and email addresses of people.',
   }),
   ...requirementsFrom(rfc(9700), {
     'find B4': 'Before consent, a request of an unknown client redirects no one to a URL of that client.',
@@ -342,6 +344,7 @@ const imports = requirementsFrom('docs/import.md', {
 const shipping = {
   ...requirementsFrom('docs/operations/installation.md', {
     'ship 1': 'The npm package installs and runs on every maintained Node.js release line.',
+    'ship 2': 'The image and the container files are correct, confine the service, and run it.',
   }),
   ...requirementsFrom('.github/workflows/release.yml', {
     'ship 11': 'Release inputs are pinned, and code of dependencies runs only where nothing can be published.',
@@ -352,9 +355,6 @@ const shipping = {
   }),
   ...requirementsFrom('docs/rest-api.md', {
     'rest 1': 'The OpenAPI document of the REST API gives generated clients named types and every possible response.',
-  }),
-  ...requirementsFrom('docs/operations/containers.md', {
-    'ship 2': 'The image and the container files are correct, confine the service, and run it.',
   }),
   ...requirementsFrom('docs/command-line.md', {
     'ship 7':

@@ -63,6 +63,7 @@ const fullSuiteOnly: readonly string[] = [
   'test/shipping/fresh-clone.test.ts',
   'test/shipping/generated-clients.test.ts',
   'test/shipping/image.test.ts',
+  'test/shipping/operator-tutorial.test.ts',
   'test/shipping/package.test.ts',
   'test/shipping/proxies.test.ts',
   'apps/server/src/store/calls/result-chunks.test.ts',

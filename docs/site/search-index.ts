@@ -8,7 +8,7 @@ import type { Page } from './pages.ts';
 import { makeIndex, type SearchIndex, type SectionText } from './search.ts';
 
 /** Reference pages, and pages for contributors. */
-const reference = /^docs\/reference\/|^docs\/specification|^bench\/|^(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/;
+const reference = /^docs\/(?:reference|contributing)\/|^bench\/|^(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/;
 
 /** Page with a table of tasks. */
 const tablePath = 'docs/pages.md';

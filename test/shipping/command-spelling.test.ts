@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { isPublished, passages, published, switchedPages } from '../../docs/command-spelling.ts';
+import { isPublished, passages, published, switchedPages, withRepository } from '../../docs/command-spelling.ts';
 import { root } from '../files.ts';
 import { assertNone } from '../support/assert-lists.ts';
 import { userPages } from '../support/pages/blocks.ts';
@@ -13,7 +13,8 @@ const findMatches = (list: readonly { page: string; text: string }[], pattern: R
   list.flatMap(({ page, text }) => [...text.matchAll(pattern)].map(([match]) => `${page}: ${match}`));
 
 describe('the documentation', () => {
-  const guides = pages.filter(({ page }) => !page.startsWith('docs/operations/'));
+  // Operators install the package.
+  const guides = pages.filter(({ page }) => !/^docs\/(?:operations\/|tutorial-operator)/.test(page));
   const publishedPages = pages.map(({ page, text }) => ({ page, text: published(page, text) }));
 
   it('[ship 8] uses bin/toolhost until the changelog has a version, and npx toolhost from then on', () => {
@@ -31,6 +32,16 @@ describe('the documentation', () => {
       findMatches(allPages, /(?<!bin\/|npx |[\w./-])toolhost (?!completion )[a-z][a-z-]+(?![\w:]).*/g),
       [],
     );
+  });
+
+  it('[ship 8] shows badges and the published image in the README once there is a repository', () => {
+    if (isPublished()) return;
+    const [readme] = pages;
+    const text = withRepository(readme?.text ?? '', 'https://github.com/Example/toolhost');
+    assert.match(text, /^# Toolhost\n\n\[!\[CI\]\(https:\/\/github\.com\/Example\/toolhost\/actions\//);
+    assert.match(text, /`docker run --rm .* ghcr\.io\/example\/toolhost:[\d.]+`/);
+    assert.doesNotMatch(text, /docker build/);
+    assert.equal(withRepository(text, 'https://github.com/Example/toolhost'), text);
   });
 
   it('[ship 8] needs no checkout after docs/command-spelling.ts has run', () => {

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { before, describe, it } from 'node:test';
 import { root } from '../files.ts';
 import { assertNone } from '../support/assert-lists.ts';
-import { getSkipReason, isShell, readBlocks } from '../support/pages/blocks.ts';
+import { type Block, getSkipReason, isShell, readBlocks } from '../support/pages/blocks.ts';
 import { runBlocks, type Shell, signalProcessGroup, startShell } from '../support/pages/run-page.ts';
 import { findFreeNeighbors, findFreePort } from '../support/upstreams/listener.ts';
 import { useFixtures } from '../support/use-fixtures.ts';
@@ -38,24 +38,26 @@ describe('a fresh clone', () => {
   before(() => void execFileSync('git', ['clone', '--quiet', root, clone]));
 
   /**
-   * Runs the commands of a page in two terminals: the first block starts the service, and the others run next to it.
+   * Runs the commands of a page in two terminals: the first block starts the service, after the page's API, if it has
+   * one. The other blocks run next to it.
    */
   async function runPageCommands(page: string): Promise<{ stdout: string; failure: string | undefined }> {
     const shouldRun = (why: string | undefined) => why === undefined || why.includes('fresh-clone.test.ts');
-    const [start, ...otherBlocks] = readBlocks(page).filter(
-      (block) => isShell(block) && shouldRun(getSkipReason(block)),
-    );
+    const blocks = readBlocks(page).filter((block) => isShell(block) && shouldRun(getSkipReason(block)));
+    const isApi = (block: Block) => getSkipReason(block)?.includes('starts it first') ?? false;
+    const [start, ...otherBlocks] = blocks.filter((block) => !isApi(block));
+    const startCommands = [...blocks.filter(isApi), ...(start ? [start] : [])].map(({ text: commands }) => commands);
     const port = await findFreeNeighbors();
     const replacements = new Map([
       // One installation is enough for all pages.
       ...(existsSync(join(clone, 'node_modules')) ? [['npm ci', ':'] as const] : []),
       ['127.0.0.1:8080', `127.0.0.1:${port}`],
       ['127.0.0.1:8081', `127.0.0.1:${port + 1}`],
-      ['3000', String(await findFreePort())],
+      ['8000', String(await findFreePort())],
     ]);
     const shell: Shell = { replacements, cwd: clone, env: { ...environment(folder), PORT: String(port) } };
     rmSync(join(clone, 'data'), { recursive: true, force: true });
-    const service = startShell(start?.text ?? '', shell);
+    const service = startShell(startCommands.join('\n'), shell);
     const closed = once(service, 'close');
     try {
       await waitUntilReady(service);

@@ -13,10 +13,10 @@ export type Block = {
   note: string | undefined;
 };
 
-/** Returns the pages for users of the service, without those for contributors. */
+/** Returns the pages for users of the service, without generated pages and those for contributors. */
 export function userPages(): string[] {
   return ['README.md', ...globSync(['docs/**/*.md', 'examples/*/README.md'], { cwd: root }).toSorted()].filter(
-    (page) => !page.startsWith('docs/reference/'),
+    (page) => !/^docs\/(?:reference|contributing)\//.test(page),
   );
 }
 

@@ -44,6 +44,7 @@ export async function runPage(blocks: readonly Block[], upstream: RecordingUpstr
       ['127.0.0.1:8090', `127.0.0.1:${await findFreePort()}`],
       ['8081', String(await findFreePort())],
       ['https://api.example.com', upstream.url],
+      ['127.0.0.1:8000', `127.0.0.1:${upstream.port}`],
       ['127.0.0.1:3000', `127.0.0.1:${upstream.port}`],
       ['https://api.github.com', upstream.url],
       ['TOOLHOST_API_KEY=…', `TOOLHOST_API_KEY=${key}`],

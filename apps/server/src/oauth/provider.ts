@@ -30,7 +30,7 @@ export type ProviderOptions = {
   now: () => number;
 };
 
-/** Creates the OAuth provider of a hosted server (docs/specification.md, 2.3 and 4.4). */
+/** Creates the OAuth provider of a hosted server (docs/contributing/specification.md, 2.3 and 4.4). */
 export function createHostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
   const sendRequest = async (url: string, form: Record<string, string>): Promise<ParsedTokens> => {
