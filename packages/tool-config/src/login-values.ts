@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { containsPlainCredential } from '@toolhost/credentials/own-credentials';
 import { createPatternMatcher } from '@toolhost/json-schema/pattern-match';
 import { maxEventLoopSteps, StepBudget, StepLimitExceeded } from '@toolhost/json-schema/step-budget';
@@ -36,4 +37,15 @@ function matchesWholly(pattern: string, value: string): boolean {
     if (error instanceof StepLimitExceeded) return false;
     throw error;
   }
+}
+
+/**
+ * Returns the hash of what a person agrees to when they enter values: the fields, and the hosts that receive each value.
+ */
+export function getValuesAgreement(
+  fields: readonly LoginField[],
+  hosts: ReadonlyMap<string, readonly string[]>,
+): string {
+  const agreed = fields.map(({ name }) => [name, ...(hosts.get(name) ?? [])]);
+  return createHash('sha256').update(JSON.stringify(agreed)).digest('base64url');
 }

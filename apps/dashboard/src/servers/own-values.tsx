@@ -1,5 +1,6 @@
 import { Alert, Anchor, Badge, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconAlertTriangle, IconUserKey } from '@tabler/icons-react';
+import { getFieldHosts } from '@toolhost/tool-config/field-hosts';
 import { type FormEvent, useState } from 'react';
 import { Link } from 'react-router';
 import { api } from '../api.ts';
@@ -18,7 +19,7 @@ import { toVisible } from '../ui/text/visible.ts';
 import { useOperationQuery } from '../use-operation-query.ts';
 import { asText, getLoginFields } from './config.ts';
 import { mask } from './declared.ts';
-import { formatHosts, getFieldHosts } from './field-hosts.ts';
+import { formatHosts } from './format-hosts.ts';
 import { useCurrentServer } from './server-page.tsx';
 
 const useOwnValues = () => useOperationQuery(queryKeys.ownValues, 'listOwnValues', {}).data?.servers;

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { AppError, OAuthError } from '@toolhost/errors/errors';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
-import { getFieldHosts, getValuesAgreement } from '@toolhost/tool-config/field-hosts';
+import { getFieldHosts } from '@toolhost/tool-config/field-hosts';
+import { getValuesAgreement } from '@toolhost/tool-config/login-values';
 import type { LoginRules } from '@toolhost/tool-config/login';
 import { getOAuthValues, getTokenOrigins, type OAuth } from '@toolhost/tool-config/oauth';
 import { configSecrets, type ServerConfig } from '@toolhost/tool-config/server-config';

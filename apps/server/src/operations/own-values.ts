@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AppError } from '@toolhost/errors/errors';
-import { getFieldHosts, getValuesAgreement } from '@toolhost/tool-config/field-hosts';
+import { getFieldHosts } from '@toolhost/tool-config/field-hosts';
 import { type LoginField, maxLoginFields } from '@toolhost/tool-config/login';
-import { checkLoginValue } from '@toolhost/tool-config/login-values';
+import { checkLoginValue, getValuesAgreement } from '@toolhost/tool-config/login-values';
 import { z } from 'zod';
 import { recordChange } from '../store/changes/follow-changes.ts';
 import { revokeLoginsAtServer } from '../store/logins/grants.ts';

@@ -1,4 +1,5 @@
 import { Text } from '@mantine/core';
+import { getFieldHosts } from '@toolhost/tool-config/field-hosts';
 import type { ReactNode } from 'react';
 import type { JsonObject } from '../../../api-types.ts';
 import { useSession } from '../../../frame/session.ts';
@@ -13,7 +14,7 @@ import {
   isReadOnly,
   toSlug,
 } from '../../config.ts';
-import { formatHosts, getFieldHosts } from '../../field-hosts.ts';
+import { formatHosts } from '../../format-hosts.ts';
 import { useEditorState } from '../model/editor-context.ts';
 
 /**
