@@ -51,7 +51,7 @@ async function openCall(page: Page): Promise<void> {
 
 async function signIn(page: Page, origin: string): Promise<void> {
   await page.goto('/login?return_to=/servers');
-  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).click();
   await page.waitForURL(`${origin}/servers`);
 }
 

@@ -92,6 +92,14 @@ create table sessions (
 create index sessions_by_user on sessions (user_id);
 create index sessions_by_expiry on sessions (expires_at);
 
+-- Unused links that sign the person of local mode in.
+create table sign_in_links (
+  -- Hash of the secret in the link.
+  hash text primary key,
+  expires_at bigint not null
+);
+create index sign_in_links_by_expiry on sign_in_links (expires_at);
+
 -- Keys of programs and agents, for calls and for management.
 create table api_keys (
   id text primary key,

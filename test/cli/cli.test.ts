@@ -67,7 +67,7 @@ describe('toolhost serve', async () => {
   const folder = createTestFolder();
   const localEnv = (name: string) => ({ PORT: '0', DEMO: '0', DATA_DIR: join(folder, name) });
 
-  it('prints one ready line, logs to standard error, and exits with 0 on a signal', async () => {
+  it('prints one ready line and one sign-in link, logs to standard error, and exits with 0 on a signal', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const serving = await startChildToolhost({ ...localEnv('signals'), LOG_LEVEL: 'info' });
       assert.match(serving.readyLine, /^toolhost ready http:\/\/127\.0\.0\.1:\d+$/);
@@ -75,7 +75,8 @@ describe('toolhost serve', async () => {
       if (signal === 'SIGTERM') assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
       const code = await serving.end(signal);
       const [stdout, stderr] = [serving.output('stdout'), serving.output('stderr')];
-      assert.deepEqual([code, stdout], [0, `${serving.readyLine}\n`]);
+      assert.deepEqual([code, stdout.split('\n').length], [0, 3], stdout);
+      assert.match(stdout, /^toolhost ready \S+\nOpen the dashboard \(.*\): http:\S+\/login\/link\/\w{43}\n$/);
       const signals = stderr.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line).signal] : []));
       assert.ok(signals.includes(signal), stderr);
     }

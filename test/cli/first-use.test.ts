@@ -87,9 +87,10 @@ describe('first use of the command line', async () => {
     try {
       const stderr = serving.output('stderr');
       const line = stderr.split('\n').find((text) => text.includes('keys create')) ?? assert.fail(stderr);
-      const created = await runToolhostCommand(['-c', `${line} --json`], { program: '/bin/sh', cwd: checkout });
+      const script = `${line}\necho $TOOLHOST_API_KEY`;
+      const created = await runToolhostCommand(['-c', script], { program: '/bin/sh', cwd: checkout });
       assert.deepEqual([created.code, created.stderr], [0, '']);
-      const { key } = JSON.parse(created.stdout) as { key: string };
+      const key = created.stdout.trim();
       const { status } = await fetch(`${serving.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } });
       assert.equal(status, 200);
     } finally {

@@ -102,7 +102,6 @@ describe('the dashboard in a browser', () => {
     assertPageLoad(responses, landingLimits);
     assert.ok(!responses.some(([address]) => address.endsWith('.js')));
     const [page] = context.pages();
-    const signIn = page?.getByRole('link', { name: 'Sign in', exact: true });
-    assert.equal(await signIn?.getAttribute('href'), '/login?return_to=%2Fservers%3Ftag%3Da%2526b');
+    assert.equal(await page?.locator('form').getAttribute('action'), '/login?return_to=%2Fservers%3Ftag%3Da%2526b');
   });
 });

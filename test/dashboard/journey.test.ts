@@ -62,10 +62,9 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       return sdk1.connect({ url: `${toolhost.url}/mcp/my-work`, token: apiKey, home: toolhost.dataDir });
     }
 
-    it('[journey] signs in at the provider and sees an empty server list', async () => {
+    it('[journey] signs in with one click and sees an empty server list', async () => {
       await page.goto('/servers');
-      await link('Sign in').click();
-      await button(page, 'Continue').click();
+      await button(page, 'Sign in').click();
       await page.waitForURL(`${toolhost.url}/servers`);
       await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
     });

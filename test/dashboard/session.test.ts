@@ -4,23 +4,15 @@ import { type CookieBrowser, createCookieBrowser } from '../support/browser/cook
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { useFixtures } from '../support/use-fixtures.ts';
 
-/** Signs in through the identity provider. Returns the path of the final page. */
+/** Signs in with one click. Returns the path of the final page. */
 async function signIn(browser: CookieBrowser, base: string, returnTo = '/'): Promise<string> {
-  let url = new URL(`${base}/login?return_to=${encodeURIComponent(returnTo)}`);
-  let step = await browser.open(url);
-  for (let hops = 0; hops < 10; hops++) {
-    const location = step.response.headers.get('location');
-    if (location === null) {
-      assert.match(step.html, /<form method="post"/, step.html);
-      step = await browser.open(url, { method: 'POST', body: new URLSearchParams() });
-      continue;
-    }
-    url = new URL(location, url);
-    const isOnTheWay = url.pathname === '/login/callback' || url.pathname.startsWith('/local-identity/');
-    if (url.origin === base && !isOnTheWay) return url.pathname;
-    step = await browser.open(url);
-  }
-  throw new Error('the sign-in did not finish within 10 redirects');
+  const url = `${base}/login?return_to=${encodeURIComponent(returnTo)}`;
+  const headers = { 'sec-fetch-site': 'same-origin' };
+  const { response } = await browser.open(url, { method: 'POST', headers });
+  assert.equal(response.status, 303);
+  const target = new URL(response.headers.get('location') ?? '', url);
+  assert.equal(target.origin, base);
+  return target.pathname;
 }
 
 describe('the dashboard sign-in', () => {
@@ -31,7 +23,7 @@ describe('the dashboard sign-in', () => {
     return { status: response.status, body: JSON.parse(html) as Record<string, unknown> };
   };
 
-  it('redirects through the provider back to the requested page', async () => {
+  it('redirects to the requested page', async () => {
     const browser = createCookieBrowser();
     assert.equal((await api(browser, 'GET', '/session')).status, 401);
     assert.equal(await signIn(browser, toolhost.url, '/servers'), '/servers');
@@ -75,12 +67,7 @@ describe('the dashboard sign-in', () => {
     assert.equal(signOut.response.status, 403);
   });
 
-  it('[sec E6] rejects a callback with a foreign state or in another browser', async () => {
-    const browser = createCookieBrowser();
-    await browser.open(`${toolhost.url}/login`);
-    const wrong = await browser.open(`${toolhost.url}/login/callback?code=x&state=y`);
-    // This browser has no sign-in with that state.
-    assert.equal(wrong.response.status, 403);
+  it('[sec E6] rejects a callback with a foreign state', async () => {
     const other = await createCookieBrowser().open(`${toolhost.url}/login/callback?code=x&state=y`);
     assert.equal(other.response.status, 403);
     assert.match(other.html, /another browser/);

@@ -118,8 +118,7 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
     const page = await context.newPage();
     const browserLog = await watchPage(page, origin);
     await page.goto(`${toolhost.url}/servers/items/connect`);
-    await page.getByRole('link', { name: /sign in|continue/i }).click();
-    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText(`claude mcp add --transport http items ${toolhost.url}/mcp/items`).waitFor();
     assert.equal(page.url(), `${toolhost.url}/servers/items/connect`);
     const [cookie] = (await context.cookies()).filter(({ name }) => name === 'toolhost-session');
@@ -130,7 +129,7 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
     await page.getByRole('heading', { name: 'API keys' }).waitFor();
     await page.getByRole('button', { name: /owner/ }).click();
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
-    await page.getByRole('link', { name: /sign in|continue/i }).waitFor();
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
     assert.equal(page.url(), `${toolhost.url}/`);
     assert.deepEqual([browserLog.errors, browserLog.foreignRequests], [[], []]);
   });

@@ -2,63 +2,102 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, describe, it } from 'node:test';
+import { loginRequestsPerMinute } from '../../apps/server/src/app/web.ts';
 import { type Browser, type Changes, createBrowser, getNextUrl, type Page } from '../support/browser/browser.ts';
+import { registerClient } from '../support/oauth/oauth-client.ts';
+import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
-describe('[find B8] local identity provider', async () => {
+describe('the sign-in of local mode', async () => {
+  const toolhost = await startToolhost();
+  after(() => toolhost.stop());
+  const getSessionStatus = async (browser: Browser) => (await browser.get(`${toolhost.url}/api/v1/session`)).status;
+
+  it('takes one click on the landing page or on the sign-in page, and returns to the requested page', async () => {
+    for (const [path, target] of [
+      ['/servers', '/servers'],
+      ['/login?return_to=%2Fkeys', '/keys'],
+      ['/login?return_to=https%3A%2F%2Fevil.example', '/'],
+    ]) {
+      const browser = createBrowser();
+      const page = await browser.get(toolhost.url + path);
+      assert.match(page.headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/);
+      assert.equal(page.headers.get('cache-control'), 'no-store');
+      const signedIn = await browser.press(page, 'Sign in');
+      assert.deepEqual([signedIn.status, signedIn.headers.get('location')], [303, target]);
+      assert.equal(await getSessionStatus(browser), 200);
+    }
+  });
+
+  it('rejects the click on another site', async () => {
+    const headers: Changes[] = [
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { origin: undefined, 'sec-fetch-site': undefined },
+    ];
+    for (const change of headers) {
+      const browser = createBrowser();
+      const page = await browser.get(`${toolhost.url}/login`);
+      assert.equal((await browser.press(page, 'Sign in', { headers: change })).status, 403, JSON.stringify(change));
+      assert.equal(await getSessionStatus(browser), 401);
+    }
+  });
+
+  it('limits the sign-ins of an address', async () => {
+    const limited = await startToolhost();
+    try {
+      const statuses = new Set<number>();
+      for (let count = 0; count <= loginRequestsPerMinute; count++)
+        statuses.add((await fetch(`${limited.url}/login/link/${count}`)).status);
+      assert.deepEqual([...statuses], [410, 429]);
+    } finally {
+      await limited.stop();
+    }
+  });
+});
+
+describe('the identity provider of local mode', async () => {
   const toolhost = await startToolhost();
   after(() => toolhost.stop());
 
-  /** Opens a sign-in, up to the form. */
-  async function openForm(browser: Browser): Promise<Page> {
-    let page = await browser.get(`${toolhost.url}/login`);
-    while (page.status !== 200) page = await browser.get(getNextUrl(page));
-    return page;
+  /** Agrees to the login of an agent, up to the first redirect to the identity provider. */
+  async function agree(browser: Browser): Promise<Page> {
+    const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
+    return browser.press(await browser.get(client.authorization().url), 'Allow and log in');
   }
 
-  it('accepts its form when the person sends it', async () => {
-    const browser = createBrowser();
-    const form = await openForm(browser);
-    assert.equal(form.headers.get('x-frame-options'), 'DENY');
-    assert.equal(form.headers.get('cache-control'), 'no-store');
-    let page = await browser.press(form, 'Continue');
-    for (let hops = 0; hops < 6 && page.status !== 200; hops++) page = await browser.get(getNextUrl(page));
-    assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 200);
+  /** Follows the redirects to the pages of the identity provider. */
+  async function reachInteraction(browser: Browser): Promise<URL> {
+    let url = getNextUrl(await agree(browser));
+    while (!url.pathname.startsWith('/local-identity/interaction/')) url = getNextUrl(await browser.get(url));
+    return url;
+  }
+
+  it('logs an agent in without a page of its own, because the person has agreed to the login', async () => {
+    const { tokens } = await signInAgent(toolhost);
+    assert.equal((await toolhost.rpc('manage', tokens.access_token, 'tools/list')).status, 200);
   });
 
-  it('rejects a form of another site, another browser, or another sign-in', async () => {
+  it('continues a login only in the browser that began it', async () => {
     const [browser, other] = [createBrowser(), createBrowser()];
-    const form = await openForm(browser);
-    const foreign = await openForm(other);
-    const submit = (page: Page, headers?: Changes) => browser.press(page, 'Continue', headers && { headers });
-    assert.equal((await submit(foreign)).status, 403);
-    const cookies = [...browser.cookies('127.0.0.1')].map(([name, value]) => `${name}=${value}`);
-    const headers: [Changes, status: number][] = [
-      [{ 'sec-fetch-site': 'cross-site' }, 403],
-      [{ 'sec-fetch-site': 'same-site' }, 403],
-      [{ origin: 'https://evil.example' }, 403],
-      [{ origin: 'null' }, 403],
-      [{ cookie: cookies.filter((pair) => !pair.startsWith('_interaction=')).join('; ') }, 400],
-      [{ cookie: cookies.map((pair) => pair.replace(/^_interaction=.*/, '_interaction=planted')).join('; ') }, 400],
-    ];
-    for (const [change, status] of headers)
-      assert.equal((await submit(form, change)).status, status, JSON.stringify(change));
-    assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 401);
+    const [url, otherUrl] = [await reachInteraction(browser), await reachInteraction(other)];
+    assert.equal((await browser.get(otherUrl)).status, 403);
+    assert.equal((await createBrowser().get(url)).status, 400);
+    assert.equal((await browser.get(url)).status, 303);
   });
 
   it('is served on the port of the service, and nowhere else for browsers', async () => {
     const browser = createBrowser();
-    let page = await browser.get(`${toolhost.url}/login`);
-    for (; page.status !== 200; page = await browser.get(getNextUrl(page)))
-      assert.equal(getNextUrl(page).origin, toolhost.url);
-    const path = new URL(page.url).pathname;
-    assert.match(path, /^\/local-identity\/interaction\//);
+    const url = await reachInteraction(browser);
+    assert.equal(url.origin, toolhost.url);
     const sendRequest = (host: string, target: string) => sendRawRequest(toolhost.url + target, { headers: { host } });
     const { host: ownHost, port } = new URL(toolhost.url);
     for (const host of ['evil.example', '127.0.0.1', '127.0.0.1:1', `evil.example:${port}`, `0.0.0.0:${port}`])
-      for (const target of [path, '/local-identity/auth']) {
+      for (const target of [url.pathname, '/local-identity/auth', '/login', '/login/link/x']) {
         const { status, text } = await sendRequest(host, target);
         assert.equal(status, 421, `${host} ${target}`);
         assert.doesNotMatch(text, /form|issuer/);
@@ -83,11 +122,11 @@ describe('[find B8] local identity provider', async () => {
     const forwarded = await startToolhost({ env: { BASE_URL: base, PORT: String(servicePort) } });
     try {
       const browser = createBrowser();
-      let page = await browser.get(`${base}/login`);
-      while (page.status !== 200) page = await browser.get(getNextUrl(page));
-      page = await browser.press(page, 'Continue');
-      for (let hops = 0; hops < 6 && page.status !== 200; hops++) page = await browser.get(getNextUrl(page));
+      const signedIn = await browser.press(await browser.get(`${base}/login`), 'Sign in');
+      assert.equal(signedIn.headers.get('location'), '/tools/');
       assert.equal((await browser.get(`${base}/api/v1/session`)).status, 200);
+      const { tokens } = await signInAgent({ ...forwarded, url: base });
+      assert.match(tokens.access_token, /^tha_/);
     } finally {
       await forwarded.stop();
       forwarder.close();

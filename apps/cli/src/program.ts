@@ -9,6 +9,7 @@ import { addImportCommand, addReimport } from './commands/import.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits, addQuotas } from './commands/limits.ts';
 import { addLogin, addLogout, addProfiles } from './commands/login-commands.ts';
+import { addOpen } from './commands/open.ts';
 import { addAudit, addCalls } from './commands/records.ts';
 import { addServe } from './commands/serve.ts';
 import { addLogins, addSecrets, addServers, addTools } from './commands/servers.ts';
@@ -19,7 +20,7 @@ import { connectionOptionsHeading } from './options.ts';
 import { formatUsageError, getErrorPrefix, reportFailure } from './print.ts';
 
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
-  'The service:': [addServe, addDev],
+  'The service:': [addServe, addOpen, addDev],
   'Login and shell:': [addLogin, addLogout, addProfiles, addCompletion],
   'Servers (running service):': [addServers, addTools, addSecrets, addVersions, addLogins],
   'Calls (running service):': [addCall, addPreview, addCalls, addAudit],

@@ -9,6 +9,8 @@ export const routes = {
   home: '/',
   login: '/login',
   loginCallback: '/login/callback',
+  /** Link that signs the person of local mode in once. */
+  signInLink: '/login/link/:secret',
   logout: '/logout',
   /** Pages of the identity provider of local mode. */
   localIdentity: '/local-identity',
@@ -52,6 +54,10 @@ export function buildUrl(baseUrl: string, route: Route, slug = ''): string {
   return route.startsWith('/.well-known/')
     ? url.replace(/^(\w+:\/\/[^/]+)(.*?)(\/\.well-known\/[^/]+)/, '$1$3$2')
     : url;
+}
+
+export function buildSignInLink(baseUrl: string, secret: string): string {
+  return baseUrl + routes.signInLink.replace(':secret', secret);
 }
 
 /**

@@ -201,7 +201,7 @@ describe('the layout of the dashboard', { concurrency: 2 }, () => {
     assert.deepEqual(await findProblems(page, 'the menu'), []);
     await page.context().clearCookies();
     await page.goto('/');
-    await page.getByRole('link', { name: 'Sign in', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
     assert.deepEqual(await findProblems(page, 'the landing page'), []);
   });
 });

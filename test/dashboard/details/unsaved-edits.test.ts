@@ -72,7 +72,7 @@ describe('an unsaved edit in the dashboard', { concurrency: 2 }, () => {
     const opened = context.waitForEvent('page');
     await page.getByRole('link', { name: 'Sign in in a new tab' }).click();
     const other = await opened;
-    await button(other, 'Continue').click();
+    await button(other, 'Sign in').click();
     await other.waitForURL(`${dashboard.toolhost.url}/servers`);
     await page.bringToFront();
     await button(page, 'I have signed in').click();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createBrowser, getNextUrl, getRedirectTarget, type Page } from '../browser/browser.ts';
+import { createBrowser, getNextUrl, type Page } from '../browser/browser.ts';
 import type { TestToolhost } from '../toolhost/toolhost.ts';
 import { expectTokens, type OAuthClient, registerClient, type Tokens } from './oauth-client.ts';
 
@@ -13,14 +13,14 @@ export async function signInLocalUser(url: string | URL): Promise<URL> {
   const departure = await browser.press(await browser.get(url), 'Allow and log in');
   let page: Page = await browser.get(getNextUrl(departure));
   for (let hops = 0; hops < 10; hops++) {
-    const to = getRedirectTarget(page);
-    if (to?.href.startsWith(redirectUri)) return to;
-    page = to ? await browser.get(to) : await browser.press(page, 'Continue');
+    const to = getNextUrl(page);
+    if (to.href.startsWith(redirectUri)) return to;
+    page = await browser.get(to);
   }
   return assert.fail(`the login ended at ${page.url}: ${page.html}`);
 }
 
-export async function signInAgent(toolhost: TestToolhost, scope?: string): Promise<SignedInAgent> {
+export async function signInAgent(toolhost: Pick<TestToolhost, 'url'>, scope?: string): Promise<SignedInAgent> {
   const redirectUri = 'http://127.0.0.1:9/cb';
   const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage`, redirectUri });
   const { url, verifier } = client.authorization({ scope });

@@ -85,7 +85,8 @@ async function sendOnce(
   }
 }
 
-function toUnreachableError(url: string, error: unknown): AppError {
+/** Creates the error for a service that does not respond. */
+export function toUnreachableError(url: string, error: unknown): AppError {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = String((cause as NodeJS.ErrnoException).code ?? '');
   if (code === 'ECONNREFUSED') {

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +8,7 @@ import { checkRegistration, register } from '@toolhost/mcp-doctor/login';
 import { initialize, post } from '@toolhost/mcp-doctor/session';
 import { Unreachable, type WebClient } from '@toolhost/mcp-doctor/web';
 import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
+import { openBrowser } from '../open-browser.ts';
 import { printMessage } from '../print.ts';
 import { discoverLogin, type LoginTarget, type LoginTokens, requestTokens } from './authorization-server.ts';
 
@@ -257,28 +257,4 @@ function sendPage(response: ServerResponse, status: number, message: string): vo
     Connection: 'close',
   });
   response.end(`<!doctype html><html lang="en"><title>Toolhost</title><p>${message}</p></html>\n`);
-}
-
-/** Programs that open a URL, by platform. URLs are never passed to a shell. */
-const browserCommands: { [platform: string]: readonly [string, ...string[]] } = {
-  darwin: ['open'],
-  win32: ['rundll32', 'url.dll,FileProtocolHandler'],
-};
-
-/** Returns the command that opens a URL in a browser, or undefined if there is no display. */
-function getBrowserCommand({ env, platform }: NodeJS.Process): readonly string[] | undefined {
-  if (env.BROWSER) return [env.BROWSER];
-  if (browserCommands[platform]) return browserCommands[platform];
-  return env.DISPLAY || env.WAYLAND_DISPLAY ? ['xdg-open'] : undefined;
-}
-
-/** Tries to open an http or https URL in the browser. Returns false if there is no browser. */
-function openBrowser(url: string): boolean {
-  const [program, ...args] = getBrowserCommand(process) ?? [];
-  if (program === undefined || !/^https?:\/\//.test(url)) return false;
-  const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
-  // The URL was printed, so the user can continue without this browser.
-  child.on('error', () => undefined);
-  child.unref();
-  return true;
 }

@@ -10,6 +10,7 @@ import { getHostNames, getOrigins } from '@toolhost/tool-config/server-wide';
 import { isReadOnly } from '@toolhost/tool-config/view';
 import { localWorkspace } from '../config.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
+import { createLocalPerson } from '../local/identity.ts';
 import { createIdentityProvider, getCauseMessage, type Identity, type IdentityProvider } from '../manage/identity.ts';
 import { signInPerson } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-documents.ts';
@@ -46,8 +47,7 @@ import { createPeople } from './people.ts';
 export function createLogins(foundation: Foundation, caches: Caches) {
   const { config, store, keyring, http, documents, log } = foundation;
   const { changes, freshness, invalidateOn } = caches;
-  const { db } = store;
-  const { now } = store.time;
+  const [db, now] = [store.db, store.time.now];
   const getLoginServer = createLoginServers({
     baseUrl: config.baseUrl,
     getServerHostUrl: createServerHostUrls(config),
@@ -106,6 +106,7 @@ export function createLogins(foundation: Foundation, caches: Caches) {
     clientTokens,
     identity: signIn.identity,
     welcomePerson: signIn.welcomePerson,
+    welcomeLocalPerson: signIn.welcomeLocalPerson,
     managementLogin: signIn.managementLogin,
     stop: unsavedTokens.close,
   };
@@ -117,10 +118,14 @@ function createSignInDeps(config: FullConfig, db: Database['db'], now: () => num
   const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
   const welcomePerson = (person: Identity) =>
     transact(db, (transaction) => signInPerson(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
+  const welcomeLocalPerson = config.identity.isBuiltIn
+    ? () => welcomePerson(createLocalPerson(config.baseUrl))
+    : undefined;
   return {
     identity,
     welcomePerson,
-    people: createPeople({ config, identity, db, random: randomBytes, now, welcomePerson }),
+    welcomeLocalPerson,
+    people: createPeople({ config, identity, db, random: randomBytes, now, welcomeLocalPerson }),
     managementLogin: createManagementLogin(config, identity, welcomePerson),
   };
 }

@@ -6,6 +6,7 @@ import { AppError, type Problem } from '@toolhost/errors/errors';
 import { MemoryBudget } from '@toolhost/limits/memory-budget';
 import { checkServerConfig } from '@toolhost/tool-config/server-config';
 import { type Config, localWorkspace, readConfig } from '../config.ts';
+import { createSignInLink } from '../local/sign-in-link.ts';
 import { createLog } from '../log.ts';
 import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
 import { createOperatorActor } from '../operations/operation.ts';
@@ -40,6 +41,8 @@ export type Operator = {
   /** True if the database was just created. */
   isNew: boolean;
   run<Name extends keyof typeof operatorCommands>(name: Name, input: Input<Name>): Promise<Output<Name>>;
+  /** Creates a link that signs the person of local mode in at the service with this URL. */
+  createSignInLink(baseUrl: string): Promise<string>;
   /** Returns the database time in epoch ms. */
   now(): number;
   close(): Promise<void>;
@@ -84,6 +87,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, options: OperatorOpti
         requestId: newId(randomBytes, 'cli'),
       }) as Promise<Output<typeof name>>;
     },
+    createSignInLink: (baseUrl) => createSignInLink({ db, now: time.now }, baseUrl),
     now: time.now,
     close,
   };

@@ -1,6 +1,6 @@
 import type { Random } from '@toolhost/credentials/ids';
 import { isUnavailableError } from '@toolhost/errors/errors';
-import { localAccount } from '../local/identity.ts';
+import { createLocalPerson } from '../local/identity.ts';
 import type { Identity, IdentityProvider } from '../manage/identity.ts';
 import { applyGroupRoles, savePerson } from '../manage/people.ts';
 import { durations } from '../oauth/oauth-deps.ts';
@@ -17,11 +17,12 @@ type PeopleDeps = {
   db: Db;
   random: Random;
   now: () => number;
-  welcomePerson: (person: Identity) => Promise<{ userId: string }>;
+  /** Returns the only person of local mode; undefined if an identity provider identifies people. */
+  welcomeLocalPerson: (() => Promise<{ userId: string }>) | undefined;
 };
 
 /** Creates the identification of people at hosted servers, with the identity provider of the dashboard. */
-export function createPeople({ config, identity, db, random, now, welcomePerson }: PeopleDeps): People {
+export function createPeople({ config, identity, db, random, now, welcomeLocalPerson }: PeopleDeps): People {
   const redirectUri = config.baseUrl + routes.loginCallback;
 
   const toIdentity = (userId: string, person: Identity, { login }: PeopleServer, hasMembership: boolean) => {
@@ -36,22 +37,22 @@ export function createPeople({ config, identity, db, random, now, welcomePerson 
 
   let localUserId: Promise<string> | undefined;
 
-  async function findLocalPerson(server: PeopleServer): Promise<StoredIdentity> {
-    const { issuer } = await config.identity.find();
-    const { sub: subject, email, name } = localAccount;
-    const person: Identity = { issuer, subject, email, name, groups: [], refreshToken: undefined };
-    localUserId ??= welcomePerson(person)
+  async function findLocalPerson(
+    welcome: NonNullable<typeof welcomeLocalPerson>,
+    server: PeopleServer,
+  ): Promise<StoredIdentity> {
+    localUserId ??= welcome()
       .then(({ userId }) => userId)
       .catch((error: unknown) => {
         localUserId = undefined;
         throw error;
       });
-    return toIdentity(await localUserId, person, server, true);
+    return toIdentity(await localUserId, createLocalPerson(config.baseUrl), server, true);
   }
 
   return {
     host: identity.host,
-    findLocalPerson: config.identity.isBuiltIn ? findLocalPerson : undefined,
+    findLocalPerson: welcomeLocalPerson && ((server) => findLocalPerson(welcomeLocalPerson, server)),
     buildSignInUrl: (secrets) => identity.authorizationUrl(secrets, redirectUri, { offline: true }),
     async identify(parameters, secrets, server) {
       const returned = new URL(redirectUri);

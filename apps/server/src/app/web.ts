@@ -103,7 +103,7 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
       isWithinRateLimit: createPerMinuteLimit(loginRequestsPerMinute),
       getQueryCharge: unverifiedCallers.getQueryCharge,
     }),
-    localSignIn: createLocalPages(config, createPerMinuteLimit(loginRequestsPerMinute)),
+    localSignIn: createLocalPages(config, logins, createPerMinuteLimit(loginRequestsPerMinute)),
     canSignOut: createPerMinuteLimit(loginRequestsPerMinute),
     signIn: createSignIn({
       db: oauth.db,
@@ -121,8 +121,14 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
   return { serve, loginRouter };
 }
 
-function createLocalPages({ identity }: FullConfig, isWithinRateLimit: (request: IncomingMessage) => boolean) {
-  return identity.isBuiltIn ? createLocalSignIn({ findIdentity: identity.find, isWithinRateLimit }) : undefined;
+function createLocalPages(
+  { identity }: FullConfig,
+  { oauth: { db, random, now, baseUrl, log }, welcomeLocalPerson }: Logins,
+  isWithinRateLimit: (request: IncomingMessage) => boolean,
+) {
+  if (!welcomeLocalPerson) return undefined;
+  const deps = { db, random, now, baseUrl, log, findIdentity: identity.find, isWithinRateLimit };
+  return createLocalSignIn({ ...deps, welcomePerson: welcomeLocalPerson });
 }
 
 function toPublishedServer(server: HostedServer | undefined): PublishedServer | undefined {

@@ -3,10 +3,14 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { html } from 'hono/html';
 import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
 import { createServer } from '../http/node-http.ts';
-import { pagePolicy, renderPage } from '../http/page.ts';
-import type { IdentityOptions } from '../manage/identity.ts';
+import { renderPage } from '../http/page.ts';
+import type { Identity, IdentityOptions } from '../manage/identity.ts';
+import { routes } from '../routes.ts';
 
-/** Identity provider of local mode: a real OpenID Connect provider on loopback, for the user of this machine. */
+/**
+ * Identity provider of local mode: a real OpenID Connect provider on loopback, for agents that the user of this machine
+ * logs in at the management server.
+ */
 export type LocalIdentity = { getOptions(): Promise<IdentityOptions>; close(): Promise<void> };
 
 const clientId = 'toolhost';
@@ -20,15 +24,21 @@ export const localAccount = {
   email_verified: true,
 };
 
+/** Returns the only person of local mode, as this provider states them. */
+export function createLocalPerson(baseUrl: string): Identity {
+  const { sub: subject, name, email } = localAccount;
+  return { issuer: baseUrl + routes.localIdentity, subject, name, email, groups: [], refreshToken: undefined };
+}
+
 /**
- * Creates the provider, which starts at the first sign-in. It listens on a free loopback port for this service, which
- * serves its pages below `issuer` to browsers.
+ * Creates the provider, which starts at the first login. It listens on a free loopback port for this service, which
+ * serves it below its own URL to browsers.
  */
-export function createLocalIdentity(issuer: string, redirectUris: string[]): LocalIdentity {
+export function createLocalIdentity(baseUrl: string, redirectUri: string): LocalIdentity {
   let startPromise: Promise<{ options: IdentityOptions; server: Server }> | undefined;
   return {
     async getOptions() {
-      startPromise ??= startProvider(issuer, redirectUris);
+      startPromise ??= startProvider(baseUrl + routes.localIdentity, redirectUri);
       return (await startPromise).options;
     },
     async close() {
@@ -41,7 +51,7 @@ export function createLocalIdentity(issuer: string, redirectUris: string[]): Loc
 
 async function startProvider(
   issuer: string,
-  redirectUris: string[],
+  redirectUri: string,
 ): Promise<{ options: IdentityOptions; server: Server }> {
   const { Provider: OidcProvider } = await import('oidc-provider');
   const server = createServer();
@@ -62,7 +72,7 @@ async function startProvider(
       {
         client_id: clientId,
         client_secret: clientSecret,
-        redirect_uris: redirectUris,
+        redirect_uris: [redirectUri],
         id_token_signed_response_alg: 'ES256',
       },
     ],
@@ -93,7 +103,7 @@ async function startProvider(
     request.url = request.originalUrl.slice(mountPath.length);
     if (!request.url.startsWith('/interaction/')) handleRequest(request, response);
     else
-      handleInteraction(provider, mountPath, request, response).catch(() =>
+      finishInteraction(provider, request, response).catch(() =>
         refuse(
           response,
           400,
@@ -144,48 +154,22 @@ async function generateSigningKey(): Promise<{ kty: string; alg: string; use: st
 }
 
 /**
- * Serves the sign-in page, which needs no password, because the user of this machine is the only user. The provider's
- * cookie ensures that a sign-in only continues in the browser that started it.
+ * Signs the only person in without a page of its own, because they have agreed to the login on the consent page of the
+ * service. The provider's cookie ensures that a sign-in only continues in the browser that started it.
  */
-async function handleInteraction(
+async function finishInteraction(
   provider: Provider,
-  mountPath: string,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const isForm = request.method === 'POST';
-  if (isForm && !isSameOriginRequest(request))
-    return refuse(response, 403, 'This form was submitted from another site.');
-  const interactionDetails = await provider.interactionDetails(request, response);
-  const interactionPath = `/interaction/${interactionDetails.uid}`;
-  if (request.url !== interactionPath)
+  const { uid, grantId } = await provider.interactionDetails(request, response);
+  if (request.url !== `/interaction/${uid}`)
     return refuse(response, 403, 'This browser has started another sign-in. Start again.');
-  if (isForm || interactionDetails.prompt.name === 'consent') {
-    const { grantId } = interactionDetails;
-    const grant =
-      (grantId && (await provider.Grant.find(grantId))) ||
-      new provider.Grant({ accountId: localAccount.sub, clientId });
-    grant.addOIDCScope('openid email profile');
-    const result = { login: { accountId: localAccount.sub }, consent: { grantId: await grant.save() } };
-    await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
-    return;
-  }
-  response.writeHead(200, {
-    'Content-Type': 'text/html; charset=utf-8',
-    'Content-Security-Policy': pagePolicy.replace("form-action 'self'; ", ''),
-    'X-Frame-Options': 'DENY',
-    'X-Content-Type-Options': 'nosniff',
-    'Referrer-Policy': 'same-origin',
-    'Cache-Control': 'no-store',
-  });
-  response.end(
-    renderPage(
-      'Sign in',
-      html`<h1>Sign in to Toolhost on this machine</h1>
-<p class="soft">Local mode has one user: anyone who can reach this machine's loopback address. In production, your own identity provider signs users in.</p>
-<form method="post" action="${mountPath}${interactionPath}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
-    ),
-  );
+  const grant =
+    (grantId && (await provider.Grant.find(grantId))) || new provider.Grant({ accountId: localAccount.sub, clientId });
+  grant.addOIDCScope('openid email profile');
+  const result = { login: { accountId: localAccount.sub }, consent: { grantId: await grant.save() } };
+  await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
 }
 
 /** Listens on a free loopback port. Returns the port. */
@@ -198,11 +182,4 @@ function listen(server: Server): Promise<number> {
     });
     server.listen(0, '127.0.0.1');
   });
-}
-
-/** Returns true if a request comes from a page of the same host, or has no header that names its origin. */
-function isSameOriginRequest({ headers }: IncomingMessage): boolean {
-  const { origin, host } = headers;
-  const site = headers['sec-fetch-site'];
-  return (site === undefined || site === 'same-origin') && (origin === undefined || origin === `http://${host}`);
 }

@@ -1,4 +1,4 @@
-import type { Config, Secrets, Settings } from '../config.ts';
+import type { Secrets, Settings } from '../config.ts';
 import type { IdentitySource } from '../manage/identity.ts';
 import { buildUrl, routes } from '../routes.ts';
 import { startExampleUpstream } from './example.ts';
@@ -27,7 +27,7 @@ export async function startSharedServices(
   const example = hasExample ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
   const localProvider = oidc
     ? undefined
-    : createLocalIdentity(baseUrl + routes.localIdentity, getRedirectUris(config, baseUrl));
+    : createLocalIdentity(baseUrl, buildUrl(baseUrl, routes.callback, config.managementSlug));
   return {
     examplePort: example?.port,
     maintainsExample: hasExample,
@@ -41,10 +41,6 @@ export async function startSharedServices(
       await localProvider?.close();
     },
   };
-}
-
-function getRedirectUris(config: Config, baseUrl: string): string[] {
-  return [baseUrl + routes.loginCallback, buildUrl(baseUrl, routes.callback, config.managementSlug)];
 }
 
 function createConfiguredIdentity(oidc: Secrets['oidc']): IdentitySource['find'] {

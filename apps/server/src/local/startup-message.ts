@@ -9,58 +9,39 @@ import { exampleSlug, exampleToken } from './example.ts';
 
 const defaultUrl = 'http://127.0.0.1:8080';
 
-/** Returns the startup text with the URLs and commands for a first call. */
+/** Returns the startup text: where the data is, and the commands to import an API and to call the example. */
 export function formatGreeting(config: Config, baseUrl: string): string {
-  const managementUrl = buildUrl(baseUrl, routes.mcp, config.managementSlug);
   const database = config.engine === 'sqlite' ? resolve(config.dataDir) : 'the PostgreSQL database of DATABASE_URL';
+  const serviceSetting = baseUrl === defaultUrl ? '' : `TOOLHOST_URL=${quoteForShell(baseUrl)} `;
   const lines = [
     '',
     `  Dashboard      ${baseUrl}`,
-    `  Management     ${managementUrl}`,
     `  Data           ${database}`,
+    '',
+    '  Import your API:',
+    '',
+    `export TOOLHOST_API_KEY=$(${formatDatabaseSetting(config)}${programName} keys create --name me --scopes manage,call --quiet)`,
+    `${serviceSetting}${programName} import https://api.example.com/openapi.json`,
+    '',
   ];
   if (config.mode === 'local' && config.demo) {
     const url = buildUrl(baseUrl, routes.mcp, exampleSlug);
-    const exampleCall = JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'list_projects', arguments: {} },
-    });
     lines.push(
-      `  Example        ${url}`,
+      '  Try the example, or connect it to an agent:',
       '',
-      '  A first tool call:',
-      '',
-      `curl -s ${url} -H 'Authorization: Bearer ${exampleToken}' -H 'Content-Type: application/json' -d '${exampleCall}'`,
-      '',
-      '  Connect an agent:',
-      '',
+      `${serviceSetting}${programName} call ${exampleSlug} list_projects`,
       getClaudeCodeCommand({ name: exampleSlug, url, token: exampleToken }),
+      '',
     );
   }
-  lines.push(
-    '',
-    '  Create a key to manage and call servers:',
-    '',
-    `${formatSettings(config, baseUrl)}${programName} keys create --name me --scopes manage,call`,
-    '',
-    '',
-  );
-  return lines.join('\n');
+  return `${lines.join('\n')}\n`;
 }
 
-/** Returns the settings that a command needs to find this service and its database, except those at their defaults. */
-function formatSettings(config: Config, baseUrl: string): string {
-  const settings = [
-    // The URL contains a password, so only the variable is shown, which the reader has set.
-    ...(config.engine === 'sqlite' ? [] : ['DATABASE_URL="$DATABASE_URL"']),
-    ...(config.engine === 'sqlite' && config.dataDir !== getDefaultDataDir()
-      ? [`DATA_DIR=${quoteForShell(resolve(config.dataDir))}`]
-      : []),
-    ...(baseUrl === defaultUrl ? [] : [`TOOLHOST_URL=${quoteForShell(baseUrl)}`]),
-  ];
-  return settings.map((setting) => `${setting} `).join('');
+/** Returns the setting with which a command finds the database of this service; empty for the default. */
+export function formatDatabaseSetting(config: Config): string {
+  // The URL contains a password, so only the variable is shown, which the reader has set.
+  if (config.engine !== 'sqlite') return 'DATABASE_URL="$DATABASE_URL" ';
+  return config.dataDir === getDefaultDataDir() ? '' : `DATA_DIR=${quoteForShell(resolve(config.dataDir))} `;
 }
 
 /** Quotes text for a POSIX shell if necessary. */

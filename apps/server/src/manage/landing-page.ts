@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { renderPage } from '../http/page.ts';
 import { routes } from '../routes.ts';
+import { renderLocalSignInForm } from './local-sign-in.ts';
 
 const sampleTool = `{
   "name": "get_repository",
@@ -31,8 +32,13 @@ const benefits = [
 /**
  * Renders the page for people who are not signed in. It has no script, so that it shows immediately.
  * @param returnTo path and query of the page to return to after signing in
+ * @param isLocal true without an identity provider, where one click signs in
  */
-export function renderLandingPage(basePath: string, returnTo: string): string {
+export function renderLandingPage(basePath: string, returnTo: string, isLocal: boolean): string {
+  const signInUrl = `${basePath}${routes.login}?return_to=${encodeURIComponent(returnTo)}`;
+  const signIn = isLocal
+    ? renderLocalSignInForm(basePath, returnTo)
+    : html`<a class="button primary" href="${signInUrl}">Sign in</a>`;
   return renderPage(
     'Toolhost – HTTP APIs as hosted MCP servers',
     html`<p class="brand"><img src="${basePath}/favicon.svg" width="28" height="28" alt="">Toolhost</p>
@@ -41,7 +47,7 @@ export function renderLandingPage(basePath: string, returnTo: string): string {
 <h1>HTTP APIs in, MCP servers out</h1>
 <p class="soft">Toolhost turns the APIs that you use into hosted MCP servers. Describe a request, and agents can call it a minute later.</p>
 <div class="actions">
-<a class="button primary" href="${basePath}${routes.login}?return_to=${encodeURIComponent(returnTo)}">Sign in</a>
+${signIn}
 <a class="button" href="${basePath}${routes.serverSchema}">Configuration schema</a>
 </div>
 </div>

@@ -94,7 +94,7 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
   }
   addSignIn(web, deps);
   web.route(apiPath, createRestApi(deps));
-  web.route('/', createDashboard(deps.dashboardFolder, deps.baseUrl));
+  web.route('/', createDashboard(deps.dashboardFolder, deps.baseUrl, deps.localSignIn !== undefined));
   web.notFound(createNotFoundHandler(web, respondWithError));
   web.onError((error, c) => respondWithError(c, error));
   const listener = getRequestListener(web.fetch, {

@@ -109,17 +109,21 @@ export function createSignIn(deps: SignInDeps): Hono<Env> {
     return c.redirect(basePath + routes.home, 303);
   });
 
-  app.onError((error, c) => {
-    deps.log('a sign-in failed', { message: getErrorMessage(error), detail: getCauseMessage(error) });
-    const status = error instanceof AppError ? error.status : 500;
-    c.header('Content-Security-Policy', pagePolicy);
-    for (const [name, value] of Object.entries(error instanceof AppError ? error.headers : {})) c.header(name, value);
-    return c.html(
-      renderSignInFailedPage(error instanceof AppError ? error.message : 'internal error', basePath + routes.login),
-      status as 400,
-    );
-  });
+  app.onError(createSignInErrorHandler(deps));
   return app;
+}
+
+/** Creates the handler that logs a failed sign-in and shows it as a page. */
+export function createSignInErrorHandler({ baseUrl, log }: Pick<SignInDeps, 'baseUrl' | 'log'>) {
+  const signInUrl = getBasePath(baseUrl) + routes.login;
+  return (error: Error, c: Context<Env>): Response => {
+    log('a sign-in failed', { message: getErrorMessage(error), detail: getCauseMessage(error) });
+    const isExpected = error instanceof AppError;
+    c.header('Content-Security-Policy', pagePolicy);
+    for (const [name, value] of Object.entries(isExpected ? error.headers : {})) c.header(name, value);
+    const page = renderSignInFailedPage(isExpected ? error.message : 'internal error', signInUrl);
+    return c.html(page, (isExpected ? error.status : 500) as 400);
+  };
 }
 
 type SignInReturn = { returned: URL; signIn: SignIn; onRefused: () => void };
@@ -141,7 +145,7 @@ async function identify({ returned, signIn, onRefused }: SignInReturn, { identit
 const plainPathPattern = /^(?:\/[\w\-.~]+)*\/?$/;
 
 /** Returns the normalized path and query of a page below the base URL; the home page for anything else. */
-function toReturnPath(returnTo: string | undefined, baseUrl: string): string {
+export function toReturnPath(returnTo: string | undefined, baseUrl: string): string {
   const homePath = getBasePath(baseUrl) + routes.home;
   const url = returnTo?.startsWith('/') ? parseUrl(returnTo, baseUrl) : undefined;
   if (url?.origin !== new URL(baseUrl).origin || !plainPathPattern.test(url.pathname)) return homePath;
@@ -156,11 +160,11 @@ function openPendingSignIn(sealed: string | undefined, { keyring }: SignInDeps):
 }
 
 /** Starts a new session at every sign-in, so that a session that was planted in the browser earlier is useless. */
-async function startSession(
+export async function startSession(
   c: Context<Env>,
   session: HostCookie,
   person: { userId: string; workspaceId: string },
-  deps: SignInDeps,
+  deps: Pick<SignInDeps, 'db' | 'random' | 'now'>,
 ): Promise<void> {
   const previousCookie = session.get(c);
   if (previousCookie !== undefined) await deleteSession(deps.db, hashSecret(previousCookie));

@@ -8,6 +8,7 @@ import { createOutageLog } from '../app/observability/fault-log.ts';
 import { openStore } from '../app/open-store.ts';
 import { processClocks } from '../app/runtime-options.ts';
 import type { Settings } from '../config.ts';
+import { createSignInLink } from '../local/sign-in-link.ts';
 import { startSharedServices } from '../local/start-shared.ts';
 import type { Log } from '../log.ts';
 import type { Metric } from '../telemetry/metric.ts';
@@ -17,6 +18,8 @@ import type { FromWorker, ToWorker } from './worker.ts';
 /** Workers that serve one port, as seen by the primary process. The primary itself serves no requests. */
 export type Workers = {
   baseUrl: string;
+  /** Creates a link that signs the person of local mode in. */
+  createSignInLink(): Promise<string>;
   /** Resolves with the reason when the database must no longer be used. */
   databaseLost: Promise<string>;
   /** Resolves when workers die too fast to be replaced. */
@@ -86,6 +89,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   pool.settle();
   return {
     baseUrl,
+    createSignInLink: () => createSignInLink({ db: database.db, now: database.time.now }, baseUrl),
     databaseLost: database.databaseLost,
     failedPermanently: pool.failedPermanently,
     async stop(ms) {

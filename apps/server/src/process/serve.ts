@@ -2,9 +2,10 @@ import { flushCompileCache } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getNewestMigration } from '../app/open-store.ts';
 import { type Config, readConfig, type Settings } from '../config.ts';
+import { createSignInLink } from '../local/sign-in-link.ts';
 import { formatGreeting } from '../local/startup-message.ts';
 import { createLog, type Log } from '../log.ts';
-import { commit, version } from '../version.ts';
+import { commit, programName, version } from '../version.ts';
 import { releaseMemory, setServiceFlags } from './engine-flags.ts';
 import { exitAfter, exitDespiteThreads, stopOnDatabaseLoss, stopOnSignals } from './signals.ts';
 import { type RunningService, readText, shutdownTimeoutMs, startService } from './start.ts';
@@ -39,7 +40,10 @@ async function serveAsOneProcess(settings: Settings, log: Log): Promise<void> {
   // Registered before the ready line, because a supervisor that waits for that line may send a signal immediately.
   stopOnSignals(log, () => stopGracefully(service, config));
   stopOnDatabaseLoss(log, service.app.databaseLost, () => service.stop(databaseLostGraceMs));
-  announceReady(log, config, service.baseUrl);
+  const { runner } = service.app;
+  await announceReady(log, settings, service.baseUrl, () =>
+    createSignInLink({ db: runner.db, now: runner.deps.now }, service.baseUrl),
+  );
   setImmediate(settle);
 }
 
@@ -50,7 +54,7 @@ async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   stopOnSignals(log, stop);
   stopOnDatabaseLoss(log, workers.databaseLost, stop);
   workers.failedPermanently.then(stop).finally(() => process.exit(1));
-  announceReady(log, settings.config, workers.baseUrl);
+  await announceReady(log, settings, workers.baseUrl, workers.createSignInLink);
   setImmediate(settle);
 }
 
@@ -68,8 +72,16 @@ async function serveAsWorker(settings: Settings, log: Log): Promise<void> {
   setImmediate(settle);
 }
 
-/** Logs one line that identifies the running service, for later analysis. */
-function announceReady(log: Log, config: Config, baseUrl: string): void {
+/**
+ * Logs one line that identifies the running service, for later analysis, and prints how to use it. A sign-in link is only
+ * printed, because logs are stored and read by others.
+ */
+async function announceReady(
+  log: Log,
+  { config, secrets }: Settings,
+  baseUrl: string,
+  createLink: () => Promise<string>,
+): Promise<void> {
   const { mode, engine, workers } = config;
   const migration = getNewestMigration();
   log.info(
@@ -77,7 +89,18 @@ function announceReady(log: Log, config: Config, baseUrl: string): void {
     `listening on ${baseUrl}`,
   );
   process.stderr.write(formatGreeting(config, baseUrl));
-  process.stdout.write(`toolhost ready ${baseUrl}\n`);
+  const link = mode === 'local' && !secrets.oidc ? await tryCreateLink(log, createLink) : undefined;
+  const linkLine = link === undefined ? '' : `Open the dashboard (once, within 15 minutes): ${link}\n`;
+  process.stdout.write(`toolhost ready ${baseUrl}\n${linkLine}`);
+}
+
+async function tryCreateLink(log: Log, createLink: () => Promise<string>): Promise<string | undefined> {
+  try {
+    return await createLink();
+  } catch (error) {
+    log.error({ err: error }, `no sign-in link could be created; create one with: ${programName} open`);
+    return undefined;
+  }
 }
 
 /** Stops the service. Until load balancers have noticed that it is not ready, it continues to serve. */

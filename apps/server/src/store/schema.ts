@@ -284,6 +284,7 @@ export type Tables = {
     granted: number;
   };
   sessions: { hash: string; user_id: string; workspace_id: string; created_at: number; expires_at: number };
+  sign_in_links: { hash: string; expires_at: number };
   invitations: { workspace_id: string; email: string; role: string; invited_by: string; created_at: number };
   authorizations: {
     id: string;

@@ -170,6 +170,7 @@ for (const engine of engines)
           [1, -1],
           (hash, expires_at) => ({ hash, user_id: 'young', ...ours, created_at: 1, expires_at }),
         ],
+        ['sign_in_links', 'hash', [1, -1], (hash, expires_at) => ({ hash, expires_at })],
         ['captures', 'call_id', [25 * 60 * minute, minute], (call_id, at) => ({ call_id, ...ours, ...capture, at })],
         ['grants', 'id', [21 * day, 19 * day], (id, revoked_at) => ({ id, ...ours, ...grants, ...sealed, revoked_at })],
       ];

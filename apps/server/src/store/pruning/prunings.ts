@@ -15,6 +15,7 @@ import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import { pruneNotifications } from '../notifications.ts';
 import { invitationLifetimeMs } from '../people/members.ts';
 import { pruneSessions } from '../people/sessions.ts';
+import { pruneSignInLinks } from '../people/sign-in-links.ts';
 import type { Tables } from '../schema.ts';
 import { clientTokenRetentionMs, pruneClientTokens } from '../servers/client-tokens.ts';
 import { pruneDeletedServers, restorePeriodMs } from '../servers/deleted-servers.ts';
@@ -72,6 +73,7 @@ export const pruneTasks: readonly PruneTask[] = [
   ],
   [['client_tokens'], ({ records, now, pause }) => pruneClientTokens(records, now - clientTokenRetentionMs, pause)],
   [['sessions'], ({ records, now, pause }) => pruneSessions(records, now, pause)],
+  [['sign_in_links'], ({ records, now, pause }) => pruneSignInLinks(records, now, pause)],
   [['invitations'], ({ records, now, pause }) => pruneInvitations(records, now - invitationLifetimeMs, pause)],
   [
     ['api_keys'],

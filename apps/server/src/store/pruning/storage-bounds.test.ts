@@ -101,6 +101,11 @@ const rows: Row[] = [
   },
   { tables: ['changes'], bound: 'a day; quota daily_writes', deletedBy: 'upkeep' },
   { tables: ['sessions'], bound: 'seven days; 50 per person', deletedBy: 'upkeep, and signing in' },
+  {
+    tables: ['sign_in_links'],
+    bound: 'fifteen minutes; one per start of the service and per use of toolhost open',
+    deletedBy: 'upkeep, and using a link',
+  },
   { tables: ['role_groups'], bound: '50 per workspace', deletedBy: 'setting others; deleting the workspace' },
   { tables: ['invitations'], bound: '90 days; quota members', deletedBy: 'upkeep, and signing in' },
   {
