@@ -26,14 +26,18 @@ const tryTool: Picture['prepare'] = async (page) => {
   await page.getByRole('region', { name: 'Result' }).scrollIntoViewIfNeeded();
 };
 
-const tabs = ['', 'tools', 'settings', 'calls', 'try', 'connect', 'secrets', 'logins', 'versions', 'options'];
+const tabs = ['', 'tools', 'try', 'try/playground', 'calls', 'connect', 'settings'];
+const sections = ['logins', 'secrets', 'versions', 'limits', 'capture', 'delete'];
 const pages: readonly Picture[] = [
   { name: 'calls', path: '/calls', prepare: (page) => page.getByRole('table', { name: 'Calls' }).waitFor() },
   { name: 'home', path: '/' },
   { name: 'servers', path: '/servers' },
   { name: 'try', path: `/servers/${exampleSlug}/try`, prepare: tryTool },
   ...['projects', 'weather', 'invoices', 'helpdesk', 'warehouse'].flatMap((slug) =>
-    tabs.map((tab) => ({ name: `${slug}-${tab || 'home'}`, path: `/servers/${slug}${tab && `/${tab}`}` })),
+    [...tabs, ...sections.map((section) => `settings/${section}`)].map((path) => ({
+      name: `${slug}-${path.replace('/', '-') || 'overview'}`,
+      path: `/servers/${slug}${path && `/${path}`}`,
+    })),
   ),
   { name: 'call', path: '/calls?server=invoices', prepare: openCall },
   { name: 'new-server', path: '/servers/new' },

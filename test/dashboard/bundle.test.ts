@@ -36,7 +36,7 @@ describe('the built dashboard', () => {
     const first = getLoadedFiles('index.html').map((file) => readFileSync(join(folder, file), 'utf8'));
     for (const [module, words] of [
       ['src/calls/call-charts.tsx', 'Median (p50)'],
-      ['src/servers/tabs/configuration-tab.tsx', 'Fix before saving'],
+      ['src/servers/editor/server-editor.tsx', 'Fix before saving'],
       ['src/servers/editor/json/json-view.tsx', 'cm-lineWrapping'],
     ] as const) {
       const moduleTexts = getLoadedFiles(module).map((file) => readFileSync(join(folder, file), 'utf8'));

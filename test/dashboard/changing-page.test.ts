@@ -44,7 +44,7 @@ describe('a page that changes during an edit', { concurrency: 2 }, () => {
     assert.equal(await field(page, 'Description').inputValue(), 'First text, and a second');
     await saves.releaseAll();
     await save(page, 3);
-    await page.getByText('All changes saved').waitFor();
+    await button(page, 'Save').waitFor({ state: 'hidden' });
     const { body } = await dashboard.toolhost.rest('GET', '/servers/typed-on');
     assert.equal((body.config as { description: string }).description, 'First text, and a second');
   });

@@ -70,7 +70,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
       assert.match(page.url(), /\/servers\/unset\/settings/);
       assert.equal(await page.locator(':focus').getAttribute('id'), 'field-variables');
     });
-    await page.getByRole('link', { name: 'Home', exact: true }).last().click();
+    await tab(page, 'Overview').click();
     await page.getByRole('link', { name: 'NOT_SET' }).click();
     assert.equal(await field(page, 'Secret name').inputValue(), 'NOT_SET');
   });
@@ -123,7 +123,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
     for (const timeout_ms of [1_000, 2_000, 3_000])
       await toolhost.rest('PATCH', '/servers/versioned/tools/read', { body: { timeout_ms } });
     await toolhost.rest('PATCH', '/servers/versioned', { body: { description: 'Other.' } });
-    const page = await openPage(t, dashboard, '/servers/versioned/versions');
+    const page = await openPage(t, dashboard, '/servers/versioned/settings/versions');
     await button(page, 'Compare version 2').click();
     const changes = page.getByRole('region', { name: 'Changes from version 2 to version 5' });
     await changes.getByText('read: timeout changed').waitFor();

@@ -9,8 +9,10 @@ import {
   button,
   createContext,
   field,
+  openSettings,
   type PageProblems,
   selectOption,
+  tab,
   watchPage,
 } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
@@ -51,7 +53,6 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       if (await menu.isVisible()) await menu.click();
       await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click();
     }
-    const tab = (name: string) => page.getByRole('navigation', { name: 'Server sections' }).getByRole('link', { name });
     const row = (table: string, text: string | RegExp) =>
       page.getByRole('table', { name: table }).getByRole('row').filter({ hasText: text });
     const url = (path: string) => `http://127.0.0.1:${api.port}${path}`;
@@ -106,7 +107,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
         .waitFor();
       await row('Servers', 'My work').getByRole('link', { name: 'My work' }).click();
       await heading('My work').waitFor();
-      await tab('Secrets').click();
+      await openSettings(page, 'Secrets');
       await button(page, 'SERVICE_KEY').click();
       await page.getByLabel(/^Secret value/).fill(exampleToken);
       await button(page, 'Save secret').click();
@@ -114,7 +115,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
     });
 
     it('[journey] calls a tool in Try it and sees the request and the result', async () => {
-      await tab('Try it').click();
+      await tab(page, 'Try it').click();
       await field(page, 'status').fill('eq.active');
       const outgoing = page.getByRole('region', { name: 'Outgoing request' });
       await outgoing.getByText('GET /rest/v1/projects?status=eq.active HTTP/1.1').waitFor();
@@ -173,7 +174,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       await field(page, 'Name').fill('My other work');
       await button(page, 'Save').click();
       await heading('My other work').waitFor();
-      await tab('Versions').click();
+      await openSettings(page, 'Versions');
       await button(page, 'Restore version 1').click();
       const dialog = page.getByRole('dialog');
       await dialog.getByText('My other work').first().waitFor();

@@ -65,7 +65,8 @@ describe('the playground in the dashboard', () => {
       const { toolhost, upstream } = dashboard;
       await createServer(slug);
       const page = await openPage(t, dashboard, `/servers/${slug}/connect`, { options: view });
-      await tab(page, 'Playground').click();
+      await tab(page, 'Try it').click();
+      await page.getByRole('radiogroup', { name: 'Mode' }).getByText('Playground').click();
       await fillInModel(page);
       await checkPage(page);
       await field(page, 'Question').fill(question);
@@ -102,7 +103,7 @@ describe('the playground in the dashboard', () => {
   it('skips a call that the user denies, and stops on request', async (t) => {
     const { upstream } = dashboard;
     await createServer('careful');
-    const page = await openPage(t, dashboard, '/servers/careful/playground', { options: wide });
+    const page = await openPage(t, dashboard, '/servers/careful/try/playground', { options: wide });
     await fillInModel(page);
     model.takeRequests();
     upstream.take();
@@ -125,7 +126,7 @@ describe('the playground in the dashboard', () => {
 
   it('uses a model stored for the workspace without exposing its key to a page', async (t) => {
     await createServer('stored');
-    const page = await openPage(t, dashboard, '/servers/stored/playground', { options: wide });
+    const page = await openPage(t, dashboard, '/servers/stored/try/playground', { options: wide });
     await fillInModel(page);
     await button(page, 'Save for workspace').click();
     await field(page, 'Save as').fill('ours');

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
-import { assertFieldError, button, field, getJsonEditor, selectOption } from '../support/browser/dashboard.ts';
+import {
+  assertFieldError,
+  button,
+  field,
+  getJsonEditor,
+  selectOption,
+  showView,
+  tab,
+} from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
 import { openPage, openServer, save, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
@@ -13,18 +21,58 @@ const token = 'token-of-the-api-0123456789';
 describe('the servers section of the dashboard', { concurrency: 2 }, () => {
   const dashboard = useDashboard();
 
-  it('synchronizes the form and the JSON side by side', async (t) => {
-    const page = await openServer(t, dashboard, 'settings', 'both-sides');
+  it('edits the same configuration in the form and as JSON, and remembers which of the two was used last', async (t) => {
+    const page = await openServer(t, dashboard, 'settings', 'two-views');
     const { json, text } = getJsonEditor(page);
     await field(page, 'Description').fill('From the form');
-    await eventually(async () => assert.match(await text(), /"description": "From the form"/));
+    await showView(page, 'JSON');
+    assert.match(await text(), /"description": "From the form"/);
     await json.fill((await text()).replace('From the form', 'From the JSON'));
-    await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
+    await showView(page, 'Form');
+    assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
     await save(page, 2);
     await field(page, 'Description').fill('Another');
     await button(page, 'Discard').click();
     assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
+    await showView(page, 'JSON');
+    await page.reload();
     assert.match(await text(), /From the JSON/);
+  });
+
+  it('redirects the former paths of a server to the pages that replaced them, with their parameters', async (t) => {
+    const page = await openServer(t, dashboard, 'secrets?name=KEY', 'moved-pages');
+    for (const [former, current] of [
+      ['secrets?name=KEY', 'settings/secrets?name=KEY'],
+      ['logins', 'settings/logins'],
+      ['import', 'settings/import'],
+      ['versions?from=1&to=1', 'settings/versions?from=1&to=1'],
+      ['options', 'settings/limits'],
+      ['playground?view=reads', 'try/playground?view=reads'],
+    ] as const) {
+      await page.goto(`/servers/moved-pages/${former}`);
+      await page.waitForURL(`${dashboard.toolhost.url}/servers/moved-pages/${current}`);
+      await page.getByRole('heading', { level: 1, name: 'The moved-pages' }).waitFor();
+    }
+  });
+
+  it('reaches every section of the settings from a list, and in a narrow window from a select', async (t) => {
+    const page = await openServer(t, dashboard, 'settings', 'sections');
+    const sections = ['Configuration', 'Secrets', 'Versions', 'Limits', 'Capture', 'Delete'];
+    const menu = page.getByRole('navigation', { name: 'Settings' });
+    assert.deepEqual(await menu.getByRole('link').allTextContents(), sections);
+    await menu.getByRole('link', { name: 'Capture' }).click();
+    await button(page, 'Start capture').waitFor();
+    await page.setViewportSize({ width: 400, height: 900 });
+    assert.equal(await menu.isVisible(), false);
+    for (const name of ['Overview', 'Tools', 'Try it', 'Calls', 'Connect', 'Settings']) {
+      const { x, width } = (await tab(page, name).boundingBox()) ?? assert.fail(`${name} is not visible`);
+      assert.ok(x >= 0 && x + width <= 400, `${name} ends at ${x + width} px`);
+    }
+    const select = page.getByRole('combobox', { name: 'Settings section' });
+    assert.equal(await select.inputValue(), '/servers/sections/settings/capture');
+    await select.selectOption('Delete');
+    await button(page, 'Delete server…').waitFor();
+    assert.equal(new URL(page.url()).pathname, '/servers/sections/settings/delete');
   });
 
   it('shows errors at the fields of a new server and keeps the input', async (t) => {

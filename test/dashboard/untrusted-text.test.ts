@@ -49,7 +49,9 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
   it('[sec M10] appears as plain text on every page, with hidden characters made visible', async (t) => {
     const person = { name: `<b>Eve</b>${hiddenCharacters}` };
     const page = await openPage(t, dashboard, '/servers', { person });
-    const serverPaths = ['', '/connect', '/secrets', '/options'].map((path) => `/servers/hostile${path}`);
+    const serverPaths = ['', '/connect', '/settings/secrets', '/settings/limits', '/settings/delete'].map(
+      (path) => `/servers/hostile${path}`,
+    );
     for (const path of [
       '/servers',
       ...serverPaths,
@@ -67,7 +69,7 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
       .getByRole('table', { name: 'Members' })
       .getByText(`<b>Eve</b>${'\ufffd'.repeat(hiddenCharacters.length)}`)
       .waitFor();
-    await page.goto('/servers/hostile/versions');
+    await page.goto('/servers/hostile/settings/versions');
     await button(page, 'Compare version 1').click();
     await assertInertText(page, 'the version comparison');
     await button(page, 'Restore version 1').click();

@@ -119,14 +119,16 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
       ['/servers/idle/tools?tool=read', ['Save', 'Add tool', 'Delete read', 'Add argument'], []],
       ['/servers/idle/try', [], ['Call tool']],
       ['/servers/idle/connect', [], ['Create key for this server']],
-      ['/servers/idle/secrets', ['Save secret', /^Delete/], []],
-      ['/servers/idle/versions', [/^Restore/], []],
-      ['/servers/idle/options', ['Delete server…', 'Save limits'], ['Start capture']],
+      ['/servers/idle/settings/secrets', ['Save secret', /^Delete/], []],
+      ['/servers/idle/settings/versions', [/^Restore/], []],
+      ['/servers/idle/settings/limits', ['Save limits'], []],
+      ['/servers/idle/settings/capture', [], ['Start capture']],
+      ['/servers/idle/settings/delete', ['Delete server…'], []],
       ['/keys', ['New API key', /^Revoke/, /^Replace/], []],
     ] as const) {
       await page.goto(path);
       await page.getByRole('heading', { level: 1 }).waitFor();
-      if (path !== '/servers/idle/versions') await page.getByText(viewerMessage).first().waitFor();
+      if (path !== '/servers/idle/settings/versions') await page.getByText(viewerMessage).first().waitFor();
       await page.waitForLoadState('networkidle');
       for (const name of absentButtons) assert.equal(await button(page, name).count(), 0, `${path} has ${name}`);
       for (const name of disabledButtons) assert.equal(await button(page, name).isDisabled(), true, `${path}: ${name}`);

@@ -1,5 +1,5 @@
 import type { ComponentType } from 'react';
-import { createBrowserRouter, type RouteObject } from 'react-router';
+import { createBrowserRouter, type LoaderFunctionArgs, type RouteObject, redirect } from 'react-router';
 import { basePath, loginCheckPath } from './base-path.ts';
 import { Frame } from './frame/frame.tsx';
 import { RouteFailure } from './frame/route-failure.tsx';
@@ -11,22 +11,48 @@ function lazyRoute<Name extends string>(load: () => Promise<Record<Name, Compone
   return { lazy: async () => ({ Component: (await load())[name] }) };
 }
 
-const serverTabs: RouteObject[] = [
+/** Former paths of a server's pages, which emails and bookmarks link to, and their current paths. */
+const movedPaths = {
+  playground: 'try/playground',
+  secrets: 'settings/secrets',
+  logins: 'settings/logins',
+  import: 'settings/import',
+  versions: 'settings/versions',
+  options: 'settings/limits',
+};
+
+const serverPages: RouteObject[] = [
   { index: true, ...lazyRoute(() => import('./servers/home/server-home.tsx'), 'ServerHome') },
   {
-    // Both tabs share one editor, so that unsaved input is available in either.
-    ...lazyRoute(() => import('./servers/tabs/configuration-tab.tsx'), 'ConfigurationTab'),
+    // Both pages share one editor, so that unsaved input is available in either.
+    ...lazyRoute(() => import('./servers/editor/server-editor.tsx'), 'ServerEditor'),
     children: [{ path: 'tools' }, { path: 'settings' }],
   },
+  {
+    path: 'try',
+    ...lazyRoute(() => import('./servers/try/try-page.tsx'), 'TryPage'),
+    children: [
+      { index: true, ...lazyRoute(() => import('./servers/try/try-form-page.tsx'), 'TryFormPage') },
+      { path: 'playground', ...lazyRoute(() => import('./playground/playground.tsx'), 'Playground') },
+    ],
+  },
   { path: 'calls', ...lazyRoute(() => import('./calls/calls-page.tsx'), 'CallBrowser') },
-  { path: 'try', ...lazyRoute(() => import('./servers/try/try-tab.tsx'), 'TryTab') },
   { path: 'connect', ...lazyRoute(() => import('./servers/connect/connect-tab.tsx'), 'ConnectTab') },
-  { path: 'playground', ...lazyRoute(() => import('./playground/playground-tab.tsx'), 'PlaygroundTab') },
-  { path: 'secrets', ...lazyRoute(() => import('./servers/tabs/secrets-tab.tsx'), 'SecretsTab') },
-  { path: 'logins', ...lazyRoute(() => import('./servers/tabs/logins-tab.tsx'), 'LoginsTab') },
-  { path: 'import', ...lazyRoute(() => import('./servers/reimport/import-tab.tsx'), 'ImportTab') },
-  { path: 'versions', ...lazyRoute(() => import('./servers/tabs/versions-tab.tsx'), 'VersionsTab') },
-  { path: 'options', ...lazyRoute(() => import('./servers/tabs/options-tab.tsx'), 'OptionsTab') },
+  { path: 'settings/logins', ...lazyRoute(() => import('./servers/settings/logins-section.tsx'), 'LoginsSection') },
+  { path: 'settings/secrets', ...lazyRoute(() => import('./servers/settings/secrets-section.tsx'), 'SecretsSection') },
+  { path: 'settings/import', ...lazyRoute(() => import('./servers/reimport/import-tab.tsx'), 'ImportTab') },
+  {
+    path: 'settings/versions',
+    ...lazyRoute(() => import('./servers/settings/versions-section.tsx'), 'VersionsSection'),
+  },
+  { path: 'settings/limits', ...lazyRoute(() => import('./servers/settings/limits-section.tsx'), 'LimitsSection') },
+  { path: 'settings/capture', ...lazyRoute(() => import('./servers/settings/capture-section.tsx'), 'CaptureSection') },
+  { path: 'settings/delete', ...lazyRoute(() => import('./servers/settings/delete-section.tsx'), 'DeleteSection') },
+  ...Object.entries(movedPaths).map(([path, target]) => ({
+    path,
+    loader: ({ params, request }: LoaderFunctionArgs) =>
+      redirect(`/servers/${params.slug}/${target}${new URL(request.url).search}`),
+  })),
 ];
 
 const pages: RouteObject[] = [
@@ -38,7 +64,7 @@ const pages: RouteObject[] = [
   {
     path: 'servers/:slug',
     ...lazyRoute(() => import('./servers/server-page.tsx'), 'ServerPage'),
-    children: serverTabs,
+    children: serverPages,
   },
   { path: 'keys', ...lazyRoute(() => import('./keys/keys-page.tsx'), 'KeysPage') },
   { path: 'calls', ...lazyRoute(() => import('./calls/calls-page.tsx'), 'CallsPage') },

@@ -36,9 +36,9 @@ export function getNotificationPath({ event, subject }: Pick<WorkspaceNotificati
     case 'upstream.failing':
       return `/calls?server=${subject}`;
     case 'login.ended':
-      return `/servers/${subject}/logins`;
+      return `/servers/${subject}/settings/logins`;
     case 'description.changed':
-      return `/servers/${subject}/import`;
+      return `/servers/${subject}/settings/import`;
     case 'quota.near':
       return '/settings';
     default:

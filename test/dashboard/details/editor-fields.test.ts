@@ -74,7 +74,7 @@ describe('the editor form', { concurrency: 2 }, () => {
         variables: { host: { value: 'staging.example.com', description: 'The host of the API' } },
       },
     );
-    await page.goto('/servers/wide/secrets');
+    await page.goto('/servers/wide/settings/secrets');
     await page.getByRole('heading').first().waitFor();
     assert.equal(await page.getByText('host has no value').count(), 0);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { assertMapped } from '../../support/assert-lists.ts';
-import { button, field, getJsonEditor, selectOption, tab } from '../../support/browser/dashboard.ts';
+import { button, field, getJsonEditor, selectOption, showView, tab } from '../../support/browser/dashboard.ts';
 import { getStoredConfig, openPage, openServer, save, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
@@ -27,6 +27,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
 
   it('marks errors in the JSON, folds it, and releases the focus with Tab and Escape', async (t) => {
     const page = await openServer(t, dashboard, 'settings', 'marked');
+    await showView(page, 'JSON');
     const { json, text } = getJsonEditor(page);
     const marked = json.locator('.cm-lintRange-error');
     await json.fill((await text()).replace('"slug": "marked"', '"slug": "Not a slug!"'));
@@ -51,8 +52,8 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     await warning.first().waitFor();
     const section = page.getByRole('region', { name: 'Access' });
     await section.getByText(/has no value/).waitFor();
-    await button(page, 'Save').click();
-    await page.getByText(/^All changes saved, \d+ warning/).waitFor();
+    await page.getByText(/^Unsaved changes, \d+ warning/).waitFor();
+    await save(page, 2);
   });
 
   it('[conf 9] keeps all digits of stored and typed numbers', async (t) => {
@@ -61,6 +62,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     const input_schema = { channel: { type: 'integer', value: id }, price: { type: 'number', optional: true } };
     const tools = [{ ...tool, url: 'https://api.example.com/things', input_schema }];
     const page = await openServer(t, dashboard, 'tools', 'digits', { tools });
+    await showView(page, 'JSON');
     const { json, text } = getJsonEditor(page);
     const shown = await text();
     assert.match(shown, /"value": 1092839482938472939/);
@@ -100,7 +102,9 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     await secret.waitFor();
     assert.equal(await secret.inputValue(), '');
     assert.ok(!(await page.content()).includes('first-secret'));
+    await showView(page, 'JSON');
     assert.ok(!(await getJsonEditor(page).text()).includes('first-sec'));
+    await showView(page, 'Form');
     const { callback_url } = (await dashboard.toolhost.rest('GET', '/servers/sealed')).body;
     await page.getByRole('region', { name: 'callback URL' }).getByText(String(callback_url)).waitFor();
     await button(page, 'Copy callback URL').waitFor();

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { assertFieldError, button, field, getJsonEditor, selectOption } from '../../support/browser/dashboard.ts';
+import {
+  assertFieldError,
+  button,
+  field,
+  getJsonEditor,
+  selectOption,
+  showView,
+} from '../../support/browser/dashboard.ts';
 import { openPage, save, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -11,7 +18,9 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
 
   it('[agent 3] starts with a response limit in a new server and in the example', async (t) => {
     for (const from of ['form', 'example']) {
-      const { text } = getJsonEditor(await openPage(t, dashboard, `/servers/new?from=${from}`));
+      const page = await openPage(t, dashboard, `/servers/new?from=${from}`);
+      await showView(page, 'JSON');
+      const { text } = getJsonEditor(page);
       await eventually(async () => assert.match(await text(), /"max_response_tokens": 20000/));
     }
   });
@@ -29,7 +38,7 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
     assert.equal(await text(), '');
     assert.match((await json.getAttribute('aria-placeholder')) ?? '', /Paste a configuration here/);
     await json.focus();
-    await field(page, 'Name').focus();
+    await button(page, 'Create server').focus();
     assert.equal(await text(), '');
     await button(page, 'Create server').click();
     await page.getByText('Fix before saving').waitFor();
@@ -40,6 +49,7 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
     const page = await openPage(t, dashboard, '/servers/new?from=json');
     const { json } = getJsonEditor(page);
     await json.fill(JSON.stringify(dashboard.config('taken-before'), null, 2));
+    await showView(page, 'Form');
     await assertFieldError(field(page, 'Slug'), /used by a server of this workspace/i);
     await field(page, 'Slug').fill('taken-by-absent');
     await button(page, 'Create server').click();
@@ -124,7 +134,7 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
 
   it('deletes no server when its slug is not typed correctly to confirm', async (t) => {
     await create('not-deleted');
-    const page = await openPage(t, dashboard, '/servers/not-deleted/options');
+    const page = await openPage(t, dashboard, '/servers/not-deleted/settings/delete');
     await button(page, 'Delete server…').click();
     const dialog = page.getByRole('dialog');
     const confirmation = field(dialog, 'Type not-deleted to confirm');

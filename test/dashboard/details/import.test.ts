@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { parse } from 'yaml';
 import { root } from '../../files.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
-import { alert, button, field } from '../../support/browser/dashboard.ts';
+import { alert, button, field, openSettings } from '../../support/browser/dashboard.ts';
 import { waitForToast } from '../../support/browser/toasts.ts';
 import { openPage, pressOn, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { openApi } from '../../support/import/import-plans.ts';
@@ -107,7 +107,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     for (const n of [0, 1, 2]) changed[n] = `Another summary of thing ${n}`;
     changed[5] = undefined;
     const page = await openPage(t, dashboard, '/servers/merged');
-    await page.getByRole('link', { name: 'Import', exact: true }).click();
+    await openSettings(page, 'Import');
     await readDescription(page, createDocument(upstream.url, changed));
     const conflicts = page.getByRole('region', { name: '2 conflicts' });
     await conflicts.getByText('My own words for thing 0.').waitFor();
@@ -149,7 +149,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     await importServer('large', 600, some);
     await editTool('large', 'get_thing3', { description: 'My own words for thing 3.' });
     const changed = [...summaries(200, 'Now get the thing number'), ...summaries(600).slice(200)];
-    const page = await openPage(t, dashboard, '/servers/large/import', {
+    const page = await openPage(t, dashboard, '/servers/large/settings/import', {
       options: { viewport: { width: 400, height: 800 } },
     });
     await readDescription(page, createDocument(upstream.url, changed));
@@ -180,7 +180,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
       upstream.on('GET /api.json', () => ({ body: JSON.parse(createDocument(upstream.url, summaries)) }));
     serveDescription(summaries(2));
     await toolhost.rest('POST', '/import', { body: { mode: 'create', url, slug: 'drifting', include: ['*'] } });
-    const page = await openPage(t, dashboard, '/servers/drifting/import');
+    const page = await openPage(t, dashboard, '/servers/drifting/settings/import');
     await page.getByRole('switch', { name: 'Check daily' }).click();
     await waitForToast(page, 'The description is now checked daily');
     serveDescription(summaries(3));
@@ -202,10 +202,10 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
   it('[imp 5] can be repeated only for imported servers, and not by viewers', async (t) => {
     await dashboard.toolhost.createServer(dashboard.config('by-hand'));
     await importServer('viewed', 2);
-    const page = await openPage(t, dashboard, '/servers/by-hand');
+    const page = await openPage(t, dashboard, '/servers/by-hand/settings');
     await page.getByRole('link', { name: 'Versions', exact: true }).waitFor();
     assert.equal(await page.getByRole('link', { name: 'Import', exact: true }).count(), 0);
-    const viewersPage = await openPage(t, dashboard, '/servers/viewed/import', {
+    const viewersPage = await openPage(t, dashboard, '/servers/viewed/settings/import', {
       person: { name: 'Vera', role: 'viewer' },
     });
     await viewersPage.getByText('Only editors and owners can reimport a description.').waitFor();

@@ -82,7 +82,7 @@ describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
 
   it('shows a visible focus at every tab stop', async (t) => {
     const page = await openPage(t, dashboard, '/servers');
-    const sections = ['', '/tools', '/try', '/connect', '/playground', '/versions'];
+    const sections = ['', '/tools', '/try', '/connect', '/try/playground', '/settings/versions'];
     const serverPaths = sections.map((path) => `/servers/keyed${path}`);
     for (const path of ['/', '/servers', ...serverPaths, '/keys', '/calls', '/notifications', '/settings']) {
       await page.goto(path);
@@ -103,6 +103,7 @@ describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
       { width: 400, height: 700 },
     ]) {
       const page = await openPage(t, dashboard, '/servers/keyed/tools', { options: { viewport } });
+      await page.getByRole('switch').first().press('Space');
       await button(page, 'Save').waitFor();
       await page.waitForLoadState('networkidle');
       let stops = 0;

@@ -25,16 +25,16 @@ describe('the limits section of the dashboard', () => {
   const browser = fixtures.start(launchChromium);
 
   const getLimits = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
-  async function openOptions(t: TestContext, slug: string): Promise<Page> {
+  async function openLimits(t: TestContext, slug: string): Promise<Page> {
     await toolhost.createServer(buildServerAt(slug, upstream.url));
     const options = { viewport: { width: 400, height: 900 } };
-    const page = await openPage(t, { browser, toolhost }, `/servers/${slug}/options`, { options });
+    const page = await openPage(t, { browser, toolhost }, `/servers/${slug}/settings/limits`, { options });
     await field(page, 'Calls per second').waitFor();
     return page;
   }
 
   it('[find A5] shows quotas with usage and retention in the settings', async (t) => {
-    const page = await openOptions(t, 'counted');
+    const page = await openLimits(t, 'counted');
     await page.goto('/settings');
     const row = (name: string) => page.getByRole('row').filter({ hasText: name });
     await row('Servers').getByText('1,000', { exact: true }).waitFor();
@@ -43,7 +43,7 @@ describe('the limits section of the dashboard', () => {
   });
 
   it('sets limits by keyboard, shows the workspace limit that caps them, and restores defaults', async (t) => {
-    const page = await openOptions(t, 'limited');
+    const page = await openLimits(t, 'limited');
     const rate = field(page, 'Calls per second');
     assert.equal(await rate.getAttribute('placeholder'), '60');
     await page.getByText('Default. Workspace limit: 300.').waitFor();
@@ -69,7 +69,7 @@ describe('the limits section of the dashboard', () => {
   it('shows current usage and an open circuit breaker', async (t) => {
     upstream.on('*', () => ({ status: 503, body: {} }));
     await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });
-    const page = await openOptions(t, 'failing');
+    const page = await openLimits(t, 'failing');
     await page.getByText('Healthy').waitFor();
     await Promise.all(Array.from({ length: 25 }, () => toolhost.callTool('failing', 'token-of-the-caller', 'get')));
     await page.reload();

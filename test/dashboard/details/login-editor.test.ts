@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { assertFieldError, button, field, getJsonEditor } from '../../support/browser/dashboard.ts';
+import { assertFieldError, button, field, getJsonEditor, showView } from '../../support/browser/dashboard.ts';
 import { isFocused, pressKeyOn } from '../../support/browser/keyboard.ts';
 import { getStoredConfig, openPage, openServer, save, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -124,9 +124,11 @@ describe('the login section of the editor', { concurrency: 2 }, () => {
 
   it('follows changes of the JSON, and shows a viewer the login without controls', async (t) => {
     const page = await open(t, 'as-json', { login: { fields: [{ name: 'JIRA_TOKEN', label: 'Token' }] } });
+    await showView(page, 'JSON');
     const { json, text } = getJsonEditor(page);
     const edited = (await text()).replace('"label": "Token"', '"label": "Access key", "optional": true');
     await json.fill(edited);
+    await showView(page, 'Form');
     await page.getByRole('group', { name: 'Field Access key' }).waitFor();
     assert.equal(await page.getByRole('checkbox', { name: 'Optional' }).isChecked(), true);
     await preview(page).getByText('Access key').waitFor();

@@ -103,7 +103,9 @@ describe('the values of a person in the dashboard', () => {
   });
 
   it('are kept if nothing is entered, are listed for all servers, and can be deleted', async (t) => {
-    const page = await openPage(t, dashboard, '/servers/wiki/logins', { person: { name: 'Vera', role: 'viewer' } });
+    const page = await openPage(t, dashboard, '/servers/wiki/settings/logins', {
+      person: { name: 'Vera', role: 'viewer' },
+    });
     await page.getByLabel('Personal access token', { exact: true }).fill('first');
     await button(page, 'Save values').click();
     await page.getByText('Stored. Enter a new value to replace it.').waitFor();
@@ -111,7 +113,7 @@ describe('the values of a person in the dashboard', () => {
     await button(page, 'Save values').click();
     const table = page.getByRole('table', { name: 'Servers that hold your values' });
     await table.getByText('JIRA_TOKEN, team').waitFor();
-    await page.goto('/servers/keyed/logins');
+    await page.goto('/servers/keyed/settings/logins');
     await table.getByRole('link', { name: 'The wiki' }).waitFor();
     await button(page, 'Delete your values at The wiki').click();
     const dialog = page.getByRole('dialog', { name: 'Delete your values at The wiki?' });
@@ -121,7 +123,7 @@ describe('the values of a person in the dashboard', () => {
 
   it('are listed by name for each login, and end with it', async (t) => {
     await logIn('revoked', { JIRA_TOKEN: 'of-the-local-person', team: '' });
-    const page = await openPage(t, dashboard, '/servers/revoked/logins');
+    const page = await openPage(t, dashboard, '/servers/revoked/settings/logins');
     const row = page.getByRole('table', { name: 'Logins', exact: true }).getByRole('row', { name: /Agent/ });
     await row.getByText('JIRA_TOKEN', { exact: true }).waitFor();
     await button(page, 'Revoke login of Agent').click();

@@ -108,8 +108,8 @@ describe('a page of the dashboard', { concurrency: 2 }, () => {
     ['/calls', '/calls', 'Calls'],
     ['/audit', '/audit', 'Changes'],
     ['/settings', '/members', 'Members'],
-    ['/servers/felt/versions', '/servers/felt/versions', undefined],
-    ['/servers/felt/secrets', '/servers/felt/secrets', undefined],
+    ['/servers/felt/settings/versions', '/servers/felt/versions', undefined],
+    ['/servers/felt/settings/secrets', '/servers/felt/secrets', undefined],
   ] as const;
 
   it('shows for every list that it is loading, or why it failed, with a retry button', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { button, field, getJsonEditor } from '../../support/browser/dashboard.ts';
+import { button, field, getJsonEditor, showView } from '../../support/browser/dashboard.ts';
 import { press, waitForValidation } from '../../support/browser/pointer-press.ts';
 import { waitForToast } from '../../support/browser/toasts.ts';
 import { openPage, openServer, useDashboard } from '../../support/browser/use-dashboard.ts';
@@ -53,7 +53,7 @@ describe('the dashboard during a pointer press', { concurrency: 2 }, () => {
 
   it('[find D2] reformats the JSON only after the click on Create server', async (t) => {
     const page = await openPage(t, dashboard, '/servers/new?from=form');
-    await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
+    await showView(page, 'JSON');
     const { json } = getJsonEditor(page);
     await json.fill(JSON.stringify(dashboard.config('in-order')));
     await waitForValidation(page);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import { assertFieldError, button, field, selectOption } from '../../support/browser/dashboard.ts';
+import { assertFieldError, button, field, openSettings, selectOption } from '../../support/browser/dashboard.ts';
 import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildToolAt } from '../../support/upstream-configs.ts';
@@ -106,7 +106,7 @@ describe('a response that arrives after its request has changed', { concurrency:
     await page.getByRole('row').filter({ hasText: 'made while the list came' }).waitFor();
     await page.goto('/servers/late/tools');
     const secrets = await holdResponses(page, 'GET', '/api/v1/servers/late/secrets');
-    await page.getByRole('link', { name: 'Secrets' }).click();
+    await openSettings(page, 'Secrets');
     const secretLists = [await secrets.nextResponse()];
     await field(page, 'Secret name').fill('MADE_MEANWHILE');
     await page.locator('input[type=password]').fill('a value');

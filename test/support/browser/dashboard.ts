@@ -99,6 +99,17 @@ export function tab(page: Page, name: string): Locator {
   return page.getByRole('navigation', { name: 'Server sections' }).getByRole('link', { name, exact: true });
 }
 
+/** Opens a section of a server's settings. */
+export async function openSettings(page: Page, section: string): Promise<void> {
+  await tab(page, 'Settings').click();
+  await page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name: section, exact: true }).click();
+}
+
+/** Switches the editor of a configuration between its two views. */
+export async function showView(page: Page, view: 'Form' | 'JSON'): Promise<void> {
+  await page.getByRole('radiogroup', { name: 'View' }).getByText(view, { exact: true }).click();
+}
+
 /** Selects an option of a combobox. */
 export async function selectOption(page: Page, label: string, option: string | RegExp): Promise<void> {
   await page.getByRole('combobox', { name: label, exact: true }).click();

@@ -44,10 +44,10 @@ export async function openServer(t: TestContext, dashboard: Dashboard, tab: stri
   return openPage(t, dashboard, `/servers/${slug}/${tab}`);
 }
 
-/** Saves the configuration on the page, and waits for the confirmation that it was stored, as this version if given. */
+/** Saves the configuration on the page, and waits until nothing is unsaved, or for this version if given. */
 export async function save(page: Page, version?: number): Promise<void> {
   await button(page, 'Save').click();
-  if (version === undefined) await page.getByText(/^All changes saved/).waitFor();
+  if (version === undefined) await button(page, 'Save').waitFor({ state: 'hidden' });
   else await waitForToast(page, `Saved as version ${version}`);
 }
 

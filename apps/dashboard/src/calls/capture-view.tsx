@@ -32,8 +32,8 @@ export function CaptureView({ call, capture }: Props) {
     return (
       <Hint>
         This call was not captured. Turn on capture temporarily in the{' '}
-        <TextLink to={`/servers/${server}/options`} inherit underline="always">
-          server options
+        <TextLink to={`/servers/${server}/settings/capture`} inherit underline="always">
+          server settings
         </TextLink>
         .
       </Hint>

@@ -132,7 +132,7 @@ const columns: Column<OwnValues>[] = [
   {
     label: 'Server',
     cell: ({ server, name }) => (
-      <Anchor component={Link} to={`/servers/${server}/logins`} size="sm">
+      <Anchor component={Link} to={`/servers/${server}/settings/logins`} size="sm">
         {toVisible(name)}
       </Anchor>
     ),
@@ -208,7 +208,7 @@ export function MissingValuesAlert() {
       {config.oauth === undefined && (
         <Button
           component={Link}
-          to={`/servers/${server.slug}/logins`}
+          to={`/servers/${server.slug}/settings/logins`}
           size="xs"
           variant="default"
           mt="xs"

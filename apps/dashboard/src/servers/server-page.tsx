@@ -1,6 +1,6 @@
-import { Group, Text } from '@mantine/core';
+import { Box, Group, NativeSelect, Text } from '@mantine/core';
 import { useEffect, useRef } from 'react';
-import { NavLink, Outlet, useLocation, useOutletContext, useParams } from 'react-router';
+import { NavLink, Outlet, useLocation, useNavigate, useOutletContext, useParams } from 'react-router';
 import { ApiProblem } from '../api.ts';
 import type { ServerDetail } from '../api-types.ts';
 import { NotFoundPage } from '../frame/not-found-page.tsx';
@@ -28,8 +28,13 @@ export function ServerPage() {
       {(detail) => (
         <>
           <Heading detail={detail} />
-          <ServerTabs detail={detail} />
-          <Outlet context={detail} key={slug} />
+          <Tabs slug={slug} />
+          <div className="th-server-page">
+            <SettingsMenu detail={detail} />
+            <Box miw={0}>
+              <Outlet context={detail} key={slug} />
+            </Box>
+          </div>
         </>
       )}
     </Loaded>
@@ -39,12 +44,14 @@ export function ServerPage() {
 function Heading({ detail }: { detail: ServerDetail }) {
   const { server } = detail;
   const { pathname } = useLocation();
-  const tab = getTabs(detail).find(({ to }) => to === pathname);
+  const playground = toLinks(server.slug, [['/try/playground', 'Playground', 'docs/playground.md']]);
+  const pages = [...getTabs(server.slug), ...getSettings(detail), ...playground];
+  const page = pages.findLast(({ to }) => to === pathname);
   return (
     <PageHeader
       title={toVisible(server.name)}
-      guide={tab?.guide ?? 'docs/troubleshooting.md'}
-      section={tab?.label}
+      guide={page?.guide ?? 'docs/troubleshooting.md'}
+      section={page?.label}
       text={server.description && toVisible(server.description)}
       back={{ to: '/servers', label: 'Servers' }}
     >
@@ -60,26 +67,37 @@ function Heading({ detail }: { detail: ServerDetail }) {
   );
 }
 
-/** Returns the tabs of a server, each with its guide. */
-function getTabs({ server, config }: ServerDetail): { to: string; label: string; guide: Guide }[] {
-  const tabs: [string, string, Guide][] = [
-    ['', 'Home', 'docs/troubleshooting.md'],
+/** Page below a server's path, with its guide. */
+type ServerPageLink = { to: string; label: string; guide: Guide };
+
+const toLinks = (slug: string, pages: readonly [path: string, label: string, guide: Guide][]): ServerPageLink[] =>
+  pages.map(([path, label, guide]) => ({ to: `/servers/${slug}${path}`, label, guide }));
+
+function getTabs(slug: string): ServerPageLink[] {
+  return toLinks(slug, [
+    ['', 'Overview', 'docs/troubleshooting.md'],
     ['/tools', 'Tools', 'docs/configuration.md'],
-    ['/settings', 'Settings', 'docs/configuration.md'],
-    ['/calls', 'Calls', 'docs/troubleshooting.md'],
     ['/try', 'Try it', 'docs/troubleshooting.md'],
-    ['/playground', 'Playground', 'docs/playground.md'],
+    ['/calls', 'Calls', 'docs/troubleshooting.md'],
     ['/connect', 'Connect', 'docs/clients.md'],
-    ['/secrets', 'Secrets', 'docs/credentials.md'],
-    ...(hasLoginPage(server) ? [['/logins', 'Logins', 'docs/logins.md'] as [string, string, Guide]] : []),
-    ...(config.imported ? [['/import', 'Import', 'docs/import.md'] as [string, string, Guide]] : []),
-    ['/versions', 'Versions', 'docs/files.md'],
-    ['/options', 'Options', 'docs/limits.md'],
-  ];
-  return tabs.map(([path, label, guide]) => ({ to: `/servers/${server.slug}${path}`, label, guide }));
+    ['/settings', 'Settings', 'docs/configuration.md'],
+  ]);
 }
 
-function ServerTabs({ detail }: { detail: ServerDetail }) {
+function getSettings({ server, config }: ServerDetail): ServerPageLink[] {
+  return toLinks(server.slug, [
+    ['/settings', 'Configuration', 'docs/configuration.md'],
+    ...(hasLoginPage(server) ? [['/settings/logins', 'Logins', 'docs/logins.md'] as [string, string, Guide]] : []),
+    ['/settings/secrets', 'Secrets', 'docs/credentials.md'],
+    ...(config.imported ? [['/settings/import', 'Import', 'docs/import.md'] as [string, string, Guide]] : []),
+    ['/settings/versions', 'Versions', 'docs/files.md'],
+    ['/settings/limits', 'Limits', 'docs/limits.md'],
+    ['/settings/capture', 'Capture', 'docs/troubleshooting.md'],
+    ['/settings/delete', 'Delete', 'docs/configuration.md'],
+  ]);
+}
+
+function Tabs({ slug }: { slug: string }) {
   const { pathname } = useLocation();
   const navRef = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tab changes with the path
@@ -88,11 +106,37 @@ function ServerTabs({ detail }: { detail: ServerDetail }) {
   }, [pathname]);
   return (
     <nav ref={navRef} className="th-tabs" aria-label="Server sections">
-      {getTabs(detail).map(({ to, label }) => (
-        <NavLink key={to} to={to} end className="th-tab">
+      {getTabs(slug).map(({ to, label }, index) => (
+        <NavLink key={to} to={to} end={index === 0} className="th-tab">
           {label}
         </NavLink>
       ))}
     </nav>
+  );
+}
+
+/** Sections of the settings: a list on the left or, in a narrow window, a select. */
+function SettingsMenu({ detail }: { detail: ServerDetail }) {
+  const { pathname } = useLocation();
+  const navigate = useNavigate();
+  const sections = getSettings(detail);
+  if (!pathname.startsWith(`/servers/${detail.server.slug}/settings`)) return null;
+  return (
+    <>
+      <nav className="th-side-menu" aria-label="Settings">
+        {sections.map(({ to, label }) => (
+          <NavLink key={to} to={to} end className="th-nav-link th-side-link">
+            {label}
+          </NavLink>
+        ))}
+      </nav>
+      <NativeSelect
+        className="th-side-select"
+        aria-label="Settings section"
+        data={sections.map(({ to, label }) => ({ value: to, label }))}
+        value={pathname}
+        onChange={({ currentTarget }) => navigate(currentTarget.value)}
+      />
+    </>
   );
 }

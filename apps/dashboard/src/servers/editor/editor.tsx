@@ -1,6 +1,6 @@
 import { Box, SegmentedControl, Stack } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
-import { lazy, type ReactNode, Suspense, useDeferredValue, useMemo, useState } from 'react';
+import { useLocalStorage } from '@mantine/hooks';
+import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react';
 import { createPortal } from 'react-dom';
 import { ApiProblem } from '../../api.ts';
 import { usePress } from '../../ui/actions/press.ts';
@@ -12,7 +12,7 @@ import { EditorProvider, useEditor, useEditorState, useIsChanged } from './model
 import type { EditorStore } from './model/editor-store.ts';
 import { type Saving, useVerdict } from './model/use-verdict.ts';
 import { ProblemList } from './problem-list.tsx';
-import { SaveBar } from './save-bar.tsx';
+import { SaveBar, SecretsToSet } from './save-bar.tsx';
 import { UnsavedGuard } from './unsaved-guard.tsx';
 
 const JsonView = lazy(async () => ({ default: (await import('./json/json-view.tsx')).JsonView }));
@@ -69,11 +69,13 @@ function Page({ saving, conflict, message, startsInJson = false }: EditorPagePro
   return (
     <Stack gap="md">
       {!drawerBar && alert}
-      <Box>{viewControl}</Box>
+      {!isReadOnly && !isChanged && <SecretsToSet isChanged={false} />}
+      {viewControl}
       <ProblemList />
-      <Box className="th-editor" data-view={view} inert={isNew && saving.isPending}>
-        {view !== 'json' && <ConfigForm saveBarRef={setDrawerBar} />}
-        {view !== 'form' && (
+      <Box className="th-editor" inert={isNew && saving.isPending}>
+        {view === 'form' ? (
+          <ConfigForm saveBarRef={setDrawerBar} />
+        ) : (
           <Suspense fallback={<Loading rows={1} height={380} />}>
             <Json />
           </Suspense>
@@ -85,31 +87,34 @@ function Page({ saving, conflict, message, startsInJson = false }: EditorPagePro
   );
 }
 
-type View = 'form' | 'both' | 'json';
+type View = 'form' | 'json';
 
-/** Length above which JSON is not shown next to the form by default, because it is serialized on every keystroke. */
-const longJsonLength = 100_000;
-
-/** Returns the current view (form, JSON, or both if the window is wide enough) and the control to change it. */
+/**
+ * Returns the current view, form or JSON, and the control to change it. A new server starts in the view that its
+ * starting point implies, a stored one in the view that this browser used last.
+ */
 function useView(startsInJson: boolean) {
-  const { store } = useEditor();
-  const isWide = useMediaQuery('(min-width: 78em)', true, { getInitialValueInEffect: false });
-  const [selectedView, selectView] = useState<View>(() => {
-    if (isWide && JSON.stringify(store.getState().config).length < longJsonLength) return 'both';
-    return startsInJson ? 'json' : 'form';
+  const { isNew } = useEditor();
+  const [lastView, setLastView] = useLocalStorage<View>({
+    key: 'toolhost-editor-view',
+    defaultValue: 'form',
+    getInitialValueInEffect: false,
   });
-  const view: View = selectedView === 'both' && !isWide ? 'form' : selectedView;
-  const choices = [
-    { value: 'form', label: 'Form' },
-    ...(isWide ? [{ value: 'both', label: 'Form and JSON' }] : []),
-    { value: 'json', label: 'JSON' },
-  ];
+  const [startView, setStartView] = useState<View>(startsInJson ? 'json' : 'form');
+  const view = isNew ? startView : lastView;
   const control = (
     <SegmentedControl
       size="xs"
-      data={choices}
+      className="th-modes"
+      data={[
+        { value: 'form', label: 'Form' },
+        { value: 'json', label: 'JSON' },
+      ]}
       value={view}
-      onChange={(next) => selectView(next as View)}
+      onChange={(next) => {
+        setStartView(next as View);
+        setLastView(next as View);
+      }}
       aria-label="View"
     />
   );
@@ -124,8 +129,7 @@ function Json() {
   const { draft, draftProblem } = useEditorState((state) => ({ draft: state.draft, draftProblem: state.draftProblem }));
   const problems = useEditorState((state) => (state.isRevealed ? state.problems : noProblems));
   const warnings = useEditorState((state) => state.warnings);
-  // Deferred, because serializing many tools takes longer than a keystroke.
-  const config = useDeferredValue(useEditorState((state) => state.config));
+  const config = useEditorState((state) => state.config);
   const serialized = useMemo(() => (draft === undefined ? toVisibleJson(config) : ''), [draft, config]);
   return (
     <JsonView

@@ -15,7 +15,10 @@ type Props = { saving: Saving; message: ReactNode };
 const countNotPending = (list: readonly Finding[]) => list.filter(({ isPending }) => !isPending).length;
 const pluralize = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** Bar with the Save button, on the page or in the tool drawer. `message` describes the version to be saved. */
+/**
+ * Bar with the Save button, on the page or in the tool drawer, while something is unsaved. `message` describes the
+ * version to be saved.
+ */
 export function SaveBar({ saving, message }: Props) {
   const { store, isNew } = useEditor();
   const isChanged = useIsChanged();
@@ -25,9 +28,7 @@ export function SaveBar({ saving, message }: Props) {
     isStale: state.isStale,
   }));
   const warningText = warnings > 0 ? `, ${pluralize(warnings, 'warning')}` : '';
-  const storedText = isChanged ? 'Unsaved changes' : 'All changes saved';
-  const savedText = (isNew ? 'Not saved yet' : storedText) + warningText;
-  const statusText = isStale && isChanged ? 'Checking…' : savedText;
+  const statusText = isStale && isChanged ? 'Checking…' : (isNew ? 'Not saved yet' : 'Unsaved changes') + warningText;
   const save = () => {
     store.reveal();
     const { draftProblem, problems: currentProblems, isBlocked, config } = store.getState();
@@ -35,8 +36,9 @@ export function SaveBar({ saving, message }: Props) {
     if (currentProblems.length === 0 || (isStale && !isBlocked)) saving.mutate(config);
     else goToField(currentProblems[0]?.path ?? '');
   };
+  if (!isNew && !isChanged) return null;
   return (
-    <Box className="th-card th-save-bar" p="sm">
+    <Box className="th-save-bar" py="sm">
       <SecretsToSet isChanged={isChanged} />
       <Group justify="space-between" gap="sm">
         <Text size="sm" role="status" c={problems > 0 ? 'var(--th-bad)' : 'dimmed'}>
@@ -44,12 +46,12 @@ export function SaveBar({ saving, message }: Props) {
         </Text>
         <Group gap="sm">
           {isChanged && message}
-          {isChanged && !isNew && (
+          {!isNew && (
             <Button variant="default" size="sm" onClick={() => store.restart()}>
               Discard
             </Button>
           )}
-          <Button size="sm" onClick={save} loading={saving.isPending} disabled={!isNew && !isChanged}>
+          <Button size="sm" onClick={save} loading={saving.isPending}>
             {isNew ? 'Create server' : 'Save'}
           </Button>
         </Group>
@@ -59,7 +61,7 @@ export function SaveBar({ saving, message }: Props) {
 }
 
 /** Stored secrets that may not be sent to the configured hosts, with links to set them again. */
-function SecretsToSet({ isChanged }: { isChanged: boolean }) {
+export function SecretsToSet({ isChanged }: { isChanged: boolean }) {
   const slug = asText(useValue(['slug']));
   const movedSecrets = useEditorState(({ warnings }) =>
     warnings.flatMap(({ path, message }) => {
@@ -89,7 +91,12 @@ function SecretsToSet({ isChanged }: { isChanged: boolean }) {
                 Save first, then set it under Secrets.
               </Text>
             ) : (
-              <Anchor component={Link} to={`/servers/${slug}/secrets?name=${name}`} size="sm" underline="always">
+              <Anchor
+                component={Link}
+                to={`/servers/${slug}/settings/secrets?name=${name}`}
+                size="sm"
+                underline="always"
+              >
                 Set {name} again
               </Anchor>
             )}

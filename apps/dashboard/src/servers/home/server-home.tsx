@@ -29,13 +29,17 @@ function getPendingActions({ server: { slug, imported }, config, warnings }: Ser
   const items = warnings.map(({ path, message }): Item => {
     const secret = parseSecretName(message);
     if (secret !== undefined)
-      return { label: secret, text: message.replace(/^\{\{\w+\}\} /, ''), to: toTabUrl(`secrets?name=${secret}`) };
+      return {
+        label: secret,
+        text: message.replace(/^\{\{\w+\}\} /, ''),
+        to: toTabUrl(`settings/secrets?name=${secret}`),
+      };
     const to = toTabUrl(`${getTab(path)}#${encodeURIComponent(path)}`);
     return { label: path.replace(/^tools\[(\d+)\]/, (_, index) => names[Number(index)] ?? ''), text: message, to };
   });
   const { changed, error, counts } = imported ?? {};
   const text = error ?? (changed && counts && `has changed: ${formatImportChanges(counts)}`);
-  if (text) items.unshift({ label: 'description', text, to: toTabUrl('import') });
+  if (text) items.unshift({ label: 'description', text, to: toTabUrl('settings/import') });
   // A secret that several tools use is listed once.
   return [...new Map(items.map((item) => [item.to, item])).values()];
 }

@@ -65,7 +65,7 @@ function ImportBadge({ server: { slug, imported } }: { server: ServerRecord }) {
   return (
     <Badge
       component={Link}
-      to={`/servers/${slug}/import`}
+      to={`/servers/${slug}/settings/import`}
       color={error === undefined ? 'blue' : 'yellow'}
       size="sm"
       className="th-badge-link"

@@ -109,7 +109,7 @@ function RequestPreview({ preview: { refused, request, curl }, slug }: { preview
         <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Request would not be sent" mb="sm">
           <Text size="sm">
             {toSentence(refused)}{' '}
-            <Anchor component={Link} to={`/servers/${slug}/secrets`} size="sm" underline="always">
+            <Anchor component={Link} to={`/servers/${slug}/settings/secrets`} size="sm" underline="always">
               Secrets
             </Anchor>
           </Text>

@@ -60,8 +60,8 @@ function NoFields({ slug, responseCount, onRetry }: { slug: string; responseCoun
         {responseCount > 0
           ? 'The captured responses have no fields to choose from.'
           : 'No JSON response of this tool has been captured yet. Turn on capture, then call the tool here or from an agent.'}{' '}
-        <Anchor component={Link} to={`/servers/${slug}/options`} size="sm" underline="always">
-          Capture is under Options
+        <Anchor component={Link} to={`/servers/${slug}/settings/capture`} size="sm" underline="always">
+          Capture is under Settings
         </Anchor>
         .
       </Text>

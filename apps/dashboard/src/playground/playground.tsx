@@ -20,7 +20,7 @@ import { TargetChoice } from './target-choice.tsx';
 import { useConversation } from './use-conversation.ts';
 
 /** Conversation with a model that can use the server's tools. */
-export function PlaygroundTab() {
+export function Playground() {
   const { server } = useCurrentServer();
   const [search] = useSearchParams();
   const view = search.get('view') ?? undefined;

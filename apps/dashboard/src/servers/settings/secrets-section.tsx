@@ -49,7 +49,7 @@ const columns: Column<Secret>[] = [
 ];
 
 /** Secrets of a server. Values are never shown. */
-export function SecretsTab() {
+export function SecretsSection() {
   const { slug } = useCurrentServer().server;
   const canEdit = useCanEdit();
   const [name, setName] = useState(useSearchParams()[0].get('name') ?? '');

@@ -33,7 +33,7 @@ const providedColumn: Column<Grant> = {
 };
 
 /** Logins of people at this server, with an action to revoke one. */
-export function LoginsTab() {
+export function LoginsSection() {
   const { slug } = useCurrentServer().server;
   const canEdit = useCanEdit();
   const query = useOperationQuery(queryKeys.grants(slug), 'listGrants', { slug, limit: 200 });

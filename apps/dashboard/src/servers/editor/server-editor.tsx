@@ -8,11 +8,11 @@ import { queryKeys } from '../../query-keys.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { asInput, type Config } from '../config.ts';
-import { ConflictAlert } from '../editor/conflict-alert.tsx';
-import { Editor } from '../editor/editor.tsx';
-import { goToField } from '../editor/model/go-to-field.ts';
-import { useBase } from '../editor/model/use-base.ts';
 import { useCurrentServer } from '../server-page.tsx';
+import { ConflictAlert } from './conflict-alert.tsx';
+import { Editor } from './editor.tsx';
+import { goToField } from './model/go-to-field.ts';
+import { useBase } from './model/use-base.ts';
 
 /** Change passed from another page, for example a response_transform picked from a response. */
 type IncomingChange = { tool: string; fields: JsonObject };
@@ -25,7 +25,7 @@ function applyIncomingChange(config: Config, incomingChange: IncomingChange | un
   return { ...config, tools };
 }
 
-export function ConfigurationTab() {
+export function ServerEditor() {
   const detail = useCurrentServer();
   const canEdit = useCanEdit();
   const { slug } = detail.server;

@@ -1,32 +1,16 @@
 import { Anchor, Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useNavigate } from 'react-router';
+import { Link } from 'react-router';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
-import { refetchQueries } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { getFormErrors } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
 import { Section } from '../../ui/section.tsx';
 import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { toVisible } from '../../ui/text/visible.ts';
 import { useCurrentServer } from '../server-page.tsx';
-import { LimitsSection } from './limits-section.tsx';
-
-export function OptionsTab() {
-  const canEdit = useCanEdit();
-  return (
-    <Stack gap="md">
-      <LimitsSection />
-      <CaptureSection />
-      {canEdit && <DeleteSection />}
-    </Stack>
-  );
-}
 
 const spans = [
   { value: '1', label: '1 hour' },
@@ -35,7 +19,7 @@ const spans = [
 ];
 
 /** Section to capture requests and responses of calls for a limited time. */
-function CaptureSection() {
+export function CaptureSection() {
   const { server, capture_until } = useCurrentServer();
   const canEdit = useCanEdit();
   const [hours, setHours] = useState('1');
@@ -88,36 +72,6 @@ function CaptureSection() {
           )}
         </Group>
       </Stack>
-    </Section>
-  );
-}
-
-function DeleteSection() {
-  const { server } = useCurrentServer();
-  const navigate = useNavigate();
-  const client = useQueryClient();
-  const remove = useConfirmation({
-    title: ({ name }: typeof server) => `Delete ${toVisible(name)}?`,
-    text: () => 'All connected clients stop working immediately. You can restore the server for 30 days.',
-    action: 'Delete server',
-    confirmText: server.slug,
-    run: ({ slug }) => api('deleteMcpServer', { slug }),
-    toast: (_, { name }) => `Deleted ${toVisible(name)}`,
-    onSuccess: async (_, { slug }) => {
-      await navigate('/servers');
-      client.removeQueries({ queryKey: queryKeys.server(slug) });
-      await refetchQueries(client, { queryKey: queryKeys.servers });
-    },
-  });
-  return (
-    <Section
-      title="Delete server"
-      text="You can restore it for 30 days, with its secrets and logins, below the list of servers. Its slug is never reused, so that no one can take over a URL that agents trust."
-    >
-      <Button color="red.8" variant="outline" onClick={() => remove.ask(server)} c="var(--th-bad)">
-        Delete server…
-      </Button>
-      {remove.dialog}
     </Section>
   );
 }

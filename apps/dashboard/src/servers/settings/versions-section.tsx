@@ -39,7 +39,7 @@ const createColumns = (current: number): Column<Version>[] => [
   { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : toVisible(message)) },
 ];
 
-export function VersionsTab() {
+export function VersionsSection() {
   const { slug, version: current } = useCurrentServer().server;
   const canEdit = useCanEdit();
   const note = useMessageDialog(slug);

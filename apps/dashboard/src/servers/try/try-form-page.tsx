@@ -10,8 +10,8 @@ import { useCurrentServer } from '../server-page.tsx';
 import { useReplay } from './replay.tsx';
 import { TryTool } from './try-tool.tsx';
 
-/** Tab to call a tool. The URL names the tool, or a recorded call to replay. */
-export function TryTab() {
+/** Form that calls a tool. The URL names the tool, or a recorded call to replay. */
+export function TryFormPage() {
   const { server, config } = useCurrentServer();
   const allTools = getTools(config);
   const tools = allTools.filter((tool) => !isDisabled(tool));

@@ -1,0 +1,27 @@
+import { SegmentedControl, Stack } from '@mantine/core';
+import { Outlet, useLocation, useNavigate } from 'react-router';
+import { useCurrentServer } from '../server-page.tsx';
+
+/** Two ways to try the tools: a form that calls one, and a model that chooses among them. */
+export function TryPage() {
+  const detail = useCurrentServer();
+  const { pathname } = useLocation();
+  const navigate = useNavigate();
+  const path = `/servers/${detail.server.slug}/try`;
+  return (
+    <Stack gap="md" align="stretch">
+      <SegmentedControl
+        size="xs"
+        className="th-modes"
+        aria-label="Mode"
+        data={[
+          { value: path, label: 'Form' },
+          { value: `${path}/playground`, label: 'Playground' },
+        ]}
+        value={pathname}
+        onChange={(next) => navigate(next)}
+      />
+      <Outlet context={detail} />
+    </Stack>
+  );
+}
