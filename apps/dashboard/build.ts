@@ -24,11 +24,12 @@ function fingerprint(): string {
   return hash.digest('hex');
 }
 
-/** Writes a Brotli copy (`.br`) next to each file, which the service sends to clients that accept it. */
+/** Writes a Brotli copy (`.br`) next to each file except fonts, which the service sends to clients that accept it. */
 async function compressAll(folder: string): Promise<void> {
   const compress = promisify(brotliCompress);
   const compressFile = async (path: string) => writeFileSync(`${path}.br`, await compress(readFileSync(path)));
-  await Promise.all(readdirSync(folder).map((name) => compressFile(join(folder, name))));
+  const names = readdirSync(folder).filter((name) => !name.endsWith('.woff2'));
+  await Promise.all(names.map((name) => compressFile(join(folder, name))));
 }
 
 // Builds the dashboard only if its sources have changed since the last build.

@@ -14,6 +14,22 @@ const yamlFiles: Plugin = {
   },
 };
 
+/** Preloads the font, so that the first page is drawn with it. */
+const preloadFont: Plugin = {
+  name: 'preload-font',
+  transformIndexHtml: {
+    order: 'post',
+    handler: (_, { bundle = {} }) =>
+      Object.keys(bundle)
+        .filter((name) => name.endsWith('.woff2'))
+        .map((name) => ({
+          tag: 'link',
+          attrs: { rel: 'preload', as: 'font', type: 'font/woff2', href: `./${name}`, crossorigin: true },
+          injectTo: 'head' as const,
+        })),
+  },
+};
+
 /**
  * Returns the site from `SITE_URL`, as for `npm run site`, and the repository, which a release writes into
  * package.json.
@@ -30,7 +46,7 @@ export default defineConfig({
   // The service prefixes URLs in the page with the path of its base URL. Scripts reference each other relatively.
   base: './',
   define: { __DOCUMENTATION__: documentation() },
-  plugins: [react(), yamlFiles],
+  plugins: [react(), yamlFiles, preloadFont],
   build: {
     outDir: '../../dist/web',
     emptyOutDir: true,

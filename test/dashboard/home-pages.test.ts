@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, closeContext, createSignedInContext, field, tab } from '../support/browser/dashboard.ts';
+import {
+  button,
+  chooseRowAction,
+  closeContext,
+  createSignedInContext,
+  field,
+  tab,
+} from '../support/browser/dashboard.ts';
 import { measureLayoutShift } from '../support/browser/layout-shift.ts';
 import { openPage, save, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
@@ -124,16 +131,16 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
       await toolhost.rest('PATCH', '/servers/versioned/tools/read', { body: { timeout_ms } });
     await toolhost.rest('PATCH', '/servers/versioned', { body: { description: 'Other.' } });
     const page = await openPage(t, dashboard, '/servers/versioned/settings/versions');
-    await button(page, 'Compare version 2').click();
+    await chooseRowAction(page, 'Version 2', 'Compare version 2');
     const changes = page.getByRole('region', { name: 'Changes from version 2 to version 5' });
     await changes.getByText('read: timeout changed').waitFor();
     await changes.getByText('Description changed').waitFor();
     await checkPage(page);
-    await button(page, 'Note version 2').click();
+    await chooseRowAction(page, 'Version 2', 'Note version 2');
     await field(dialog(page), 'Message').fill('Before the slow API');
     await button(dialog(page), 'Save message').click();
     await page.getByRole('cell', { name: 'Before the slow API' }).waitFor();
-    await button(page, 'Restore version 2').click();
+    await chooseRowAction(page, 'Version 2', 'Restore version 2');
     await button(dialog(page), 'Restore').click();
     await page.getByRole('cell', { name: 'Restores version 2' }).waitFor();
   });

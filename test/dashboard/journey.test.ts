@@ -7,6 +7,7 @@ import { isFullSuite } from '../sets.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
 import {
   button,
+  chooseRowAction,
   createContext,
   field,
   openSettings,
@@ -175,7 +176,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       await button(page, 'Save').click();
       await heading('My other work').waitFor();
       await openSettings(page, 'Versions');
-      await button(page, 'Restore version 1').click();
+      await chooseRowAction(page, 'Version 1', 'Restore version 1');
       const dialog = page.getByRole('dialog');
       await dialog.getByText('My other work').first().waitFor();
       await button(dialog, 'Restore').click();
@@ -185,7 +186,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
 
     it('[journey] revokes the key, after which the client gets 401', async () => {
       await openPage('API keys');
-      await button(page, 'Revoke My agent').click();
+      await chooseRowAction(page, 'My agent', 'Revoke My agent');
       await button(page.getByRole('dialog'), 'Revoke key').click();
       await row('API keys', 'My agent')
         .getByText(/^revoked/)

@@ -6,7 +6,7 @@ import { startEventDetection } from '../../apps/server/src/app/leader-jobs/detec
 import { requireServing } from '../../apps/server/src/operations/operation.ts';
 import { openDatabase } from '../../apps/server/src/store/database.ts';
 import { checkPage } from '../support/browser/check-page.ts';
-import { assertFieldError, button, field } from '../support/browser/dashboard.ts';
+import { assertFieldError, button, chooseRowAction, field } from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
 import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import { defaultDatabaseOptions } from '../support/store/default-options.ts';
@@ -53,7 +53,7 @@ describe('the Notifications page of the dashboard', () => {
     await waitForToast(page, `Delivered to ${upstream.url}`);
     await button(page, 'Done').click();
     assert.equal(upstream.take().at(-1)?.url, '/hook?token=secret');
-    await button(page, `Edit ${upstream.url}`).click();
+    await chooseRowAction(page, upstream.url, `Edit ${upstream.url}`);
     await field(page, 'URL').fill(`${upstream.url}/hook?changed`);
     await page.getByRole('dialog').getByRole('checkbox', { name: 'Key expiring' }).uncheck();
     await page.getByRole('switch', { name: 'Enabled' }).uncheck();
@@ -61,15 +61,15 @@ describe('the Notifications page of the dashboard', () => {
     const webhook = page.getByRole('table', { name: 'Webhooks' }).getByRole('row').nth(1);
     await webhook.getByText('paused').waitFor();
     assert.doesNotMatch((await webhook.textContent()) ?? '', /Key expiring/);
-    await button(page, `Edit ${upstream.url}`).click();
+    await chooseRowAction(page, upstream.url, `Edit ${upstream.url}`);
     await page.getByRole('switch', { name: 'Enabled' }).check();
     await button(page, 'Save webhook').click();
     await webhook.getByText('paused').waitFor({ state: 'hidden' });
-    await button(page, `Test ${upstream.url}`).click();
+    await chooseRowAction(page, upstream.url, `Test ${upstream.url}`);
     await waitForToast(page, `Delivered to ${upstream.url}`);
     assert.equal(upstream.take().at(-1)?.url, '/hook?changed');
     const elsewhere = 'https://hooks.example.com';
-    await button(page, `Edit ${upstream.url}`).click();
+    await chooseRowAction(page, upstream.url, `Edit ${upstream.url}`);
     await field(page, 'URL').fill(`${elsewhere}/hook`);
     await button(page, 'Save webhook').click();
     await page
@@ -77,7 +77,7 @@ describe('the Notifications page of the dashboard', () => {
       .getByText(/^whsec_/)
       .waitFor();
     await button(page, 'Done').click();
-    await button(page, `Edit ${elsewhere}`).click();
+    await chooseRowAction(page, elsewhere, `Edit ${elsewhere}`);
     await field(page, 'URL').fill(`${upstream.url}/hook`);
     await button(page, 'Save webhook').click();
     await button(page, 'Done').click();
@@ -93,7 +93,7 @@ describe('the Notifications page of the dashboard', () => {
     await notifications.getByRole('link', { name: 'API failing' }).click();
     await page.getByRole('heading', { name: 'Calls', level: 1 }).waitFor();
     await page.goto('/notifications');
-    await button(page, `Delete ${upstream.url}`).click();
+    await chooseRowAction(page, upstream.url, `Delete ${upstream.url}`);
     await button(page, 'Delete webhook').click();
     await waitForToast(page, 'Deleted the webhook');
     await page.getByText('Email is not configured').waitFor();

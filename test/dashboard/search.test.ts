@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, selectOption } from '../support/browser/dashboard.ts';
+import { button, chooseRowAction, selectOption } from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
 import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -62,7 +62,7 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Agent', scopes: ['manage'] } });
     await toolhost.rest('PATCH', '/servers/mail', { key: String(body.key), body: { description: 'By the agent' } });
     const page = await openPage(t, dashboard, '/keys');
-    await page.getByRole('link', { name: 'Changes by Agent' }).click();
+    await chooseRowAction(page, 'Agent', 'Changes by Agent');
     const changes = page.getByRole('table', { name: 'Changes' });
     await changes.getByText('Changed a server').waitFor();
     assert.equal(await changes.getByRole('row').count(), 2);

@@ -4,6 +4,7 @@ import { checkPage } from '../support/browser/check-page.ts';
 import {
   assertFieldError,
   button,
+  chooseRowAction,
   field,
   getJsonEditor,
   selectOption,
@@ -157,11 +158,12 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
     await dashboard.toolhost.rest('DELETE', '/servers/emptied');
     const page = await openPage(t, dashboard, '/servers');
     await button(page, /^Deleted servers \(\d+\)$/).click();
-    await button(page, 'Delete secrets The emptied').click();
+    await chooseRowAction(page, 'The emptied', 'Delete secrets The emptied');
     await button(page.getByRole('dialog'), 'Delete secrets').click();
     await waitForToast(page, 'Deleted the secrets');
-    await button(page, 'Delete secrets The emptied').waitFor({ state: 'hidden' });
-    await button(page, 'Restore The emptied').waitFor();
+    await button(page.getByRole('row').filter({ hasText: 'The emptied' }), /^Actions/).click();
+    await page.getByRole('menuitem', { name: 'Restore The emptied' }).waitFor();
+    assert.equal(await page.getByRole('menuitem', { name: 'Delete secrets The emptied' }).count(), 0);
   });
 
   it('restores a deleted server in two clicks', async (t) => {
@@ -169,8 +171,8 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
     await dashboard.toolhost.rest('DELETE', '/servers/undone');
     const page = await openPage(t, dashboard, '/servers');
     await button(page, /^Deleted servers \(\d+\)$/).click();
-    await button(page, 'Restore The undone').click();
+    await chooseRowAction(page, 'The undone', 'Restore The undone');
     await page.getByRole('link', { name: 'The undone' }).waitFor();
-    await button(page, 'Restore The undone').waitFor({ state: 'hidden' });
+    await page.getByRole('table', { name: 'Deleted servers' }).getByText('The undone').waitFor({ state: 'hidden' });
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { button } from '../support/browser/dashboard.ts';
+import { button, chooseRowAction } from '../support/browser/dashboard.ts';
 import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -70,12 +70,12 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
       .getByText(`<b>Eve</b>${'\ufffd'.repeat(hiddenCharacters.length)}`)
       .waitFor();
     await page.goto('/servers/hostile/settings/versions');
-    await button(page, 'Compare version 1').click();
+    await chooseRowAction(page, 'Version 1', 'Compare version 1');
     await assertInertText(page, 'the version comparison');
-    await button(page, 'Restore version 1').click();
+    await chooseRowAction(page, 'Version 1', 'Restore version 1');
     await assertInertText(page, 'the restore dialog');
     await page.goto('/keys');
-    await button(page, /^Revoke <b>key/).click();
+    await chooseRowAction(page, '<b>key', /^Revoke <b>key/);
     await assertInertText(page, 'the revoke dialog');
     await page.goto('/servers/hostile/try');
     await button(page, 'Call tool').click();

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
-import { assertFieldError, button, field, type Person, selectOption } from '../support/browser/dashboard.ts';
+import {
+  assertFieldError,
+  button,
+  chooseRowAction,
+  field,
+  type Person,
+  selectOption,
+} from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
 import { openPage, openServer, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
@@ -48,7 +55,7 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
     const input = { name: 'Bounded', scopes: ['call'], expires_in: 40 * 86_400, ...limits };
     const { body } = await dashboard.toolhost.rest('POST', '/keys', { body: input });
     const page = await openPage(t, dashboard, '/keys');
-    await button(page, 'Replace Bounded').click();
+    await chooseRowAction(page, 'Bounded', 'Replace Bounded');
     const dialog = page.getByRole('dialog', { name: 'Replace Bounded' });
     assert.match(await dialog.getByRole('combobox', { name: 'Expires' }).inputValue(), /^Unchanged: /);
     await button(dialog, 'Create new key').click();
@@ -67,7 +74,7 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
     await toolhost.callTool('idle', String(body.key), 'read', { count: 5 });
     const page = await openPage(t, dashboard, '/keys');
     const row = page.getByRole('row').filter({ hasText: 'Replaced' });
-    await button(page, 'Replace Replaced').click();
+    await chooseRowAction(page, 'Replaced', 'Replace Replaced');
     const dialog = page.getByRole('dialog', { name: 'Replace Replaced' });
     await selectOption(page, 'Expires', 'In 30 days');
     await selectOption(page, 'Servers', 'The idle');

@@ -26,7 +26,7 @@ if (root) {
   createRoot(root).render(
     <StrictMode>
       <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
-        <Notifications position="bottom-left" autoClose={4000} limit={3} />
+        <Notifications position="bottom-right" autoClose={4000} limit={3} />
         <PressProvider value={press}>
           <QueryClientProvider client={createQueryClient()}>
             <RouterProvider router={createRouter()} />

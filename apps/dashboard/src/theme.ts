@@ -1,42 +1,71 @@
-import { createTheme, type MantineColorsTuple } from '@mantine/core';
+import {
+  type BadgeProps,
+  createTheme,
+  defaultVariantColorsResolver,
+  type MantineColorsTuple,
+  type VariantColorsResolver,
+} from '@mantine/core';
 
 /** Parses ten shades, from lightest to darkest. */
 const parseShades = (colors: string) => colors.split(' ') as unknown as MantineColorsTuple;
 
-const dialogTitle = { fontWeight: 650, fontSize: '1.0625rem', lineHeight: 1.4 };
+const dialogStyles = { title: { fontWeight: 600, fontSize: '1rem', lineHeight: 1.5 } };
+/** The scroll bar stays, so that the page does not move when a dialog opens. */
+const dialogProps = { removeScrollProps: { removeScrollBar: false }, closeButtonProps: { 'aria-label': 'Close' } };
+
+/** Text on the accent has its own color in dark mode. */
+const variantColorResolver: VariantColorsResolver = (input) => {
+  const colors = defaultVariantColorsResolver(input);
+  const isAccent = input.variant === 'filled' && (input.color === undefined || input.color === 'accent');
+  return isAccent ? { ...colors, color: 'var(--th-on-accent)' } : colors;
+};
+
+/** Colors of badges that show an outcome. All others are neutral. */
+const outcomeColors: unknown[] = ['green', 'yellow', 'red'];
+const neutralBadge = {
+  '--badge-bg': 'transparent',
+  '--badge-color': 'var(--th-muted)',
+  '--badge-bd': '1px solid var(--th-line)',
+};
+const badgeSize = { '--badge-height': '1.25rem', '--badge-fz': '0.75rem', '--badge-padding-x': '0.375rem' };
+/** Boxes are quiet when checked. The accent is for the primary action. */
+const boxProps = { color: 'var(--th-text)', iconColor: 'var(--th-page)' };
 
 export const theme = createTheme({
   primaryColor: 'accent',
-  primaryShade: { light: 7, dark: 6 },
-  autoContrast: true,
-  luminanceThreshold: 0.35,
+  primaryShade: { light: 7, dark: 4 },
+  variantColorResolver,
   colors: {
-    // The blue of the sign-in and consent pages.
-    accent: parseShades('#eef5ff #dbe9ff #b4d1ff #84b8ff #559cf8 #2f82ea #176fdc #0b5fce #0850af #083f88'),
-    gray: parseShades('#f7f8fa #f1f3f6 #e6e9ee #dde2e8 #c6cdd6 #8b96a2 #6b7683 #56616d #343d47 #1a2027'),
-    dark: parseShades('#e9edf2 #c4ccd6 #a3aeba #78838f #333c47 #27303a #161b22 #0f141a #0b0f14 #07090c'),
+    accent: parseShades('#eef5ff #dbe9ff #b4d1ff #8fbfff #6aa8ff #559cf8 #176fdc #0b5fce #0850af #083f88'),
+    gray: parseShades('#f7f8fa #f1f3f6 #e4e7ec #e4e7ec #c6cdd6 #828d99 #6b7683 #56616d #343d47 #1a2027'),
+    dark: parseShades('#e9edf2 #c4ccd6 #a3aeba #66717e #262c34 #1d232b #15191f #0e1115 #0b0e12 #07090c'),
   },
   black: '#1a2027',
-  fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
+  fontFamily: '"Inter", "Inter fallback", system-ui, sans-serif',
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
-  defaultRadius: 'md',
+  fontSizes: { xs: '0.75rem', hint: '0.8125rem', sm: '0.875rem', md: '0.875rem', lg: '1rem', xl: '1.25rem' },
+  lineHeights: { xs: '1.3334', hint: '1.5385', sm: '1.4286', md: '1.4286', lg: '1.5', xl: '1.4' },
+  fontWeights: { medium: '500', bold: '600' },
+  spacing: { xs: '0.5rem', sm: '0.75rem', md: '1rem', lg: '1.5rem', xl: '2rem' },
+  radius: { xs: '0.25rem', sm: '0.375rem', md: '0.5rem', lg: '0.75rem', xl: '2rem' },
+  defaultRadius: 'sm',
   cursorType: 'pointer',
   focusRing: 'auto',
   respectReducedMotion: true,
   headings: {
-    fontWeight: '650',
+    fontWeight: '600',
     sizes: {
-      h1: { fontSize: '1.5rem', lineHeight: '1.3' },
-      h2: { fontSize: '1.125rem', lineHeight: '1.4' },
-      h3: { fontSize: '0.95rem', lineHeight: '1.5' },
+      h1: { fontSize: '1.25rem', lineHeight: '1.4' },
+      h2: { fontSize: '1rem', lineHeight: '1.5' },
+      h3: { fontSize: '0.875rem', lineHeight: '1.4286', fontWeight: '500' },
     },
   },
   components: {
     Modal: {
-      defaultProps: { centered: true, transitionProps: { duration: 0 }, closeButtonProps: { 'aria-label': 'Close' } },
-      styles: { title: dialogTitle },
+      defaultProps: { ...dialogProps, centered: true, radius: 'lg', transitionProps: { duration: 0 } },
+      styles: dialogStyles,
     },
-    Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } }, styles: { title: dialogTitle } },
+    Drawer: { defaultProps: dialogProps, styles: dialogStyles },
     Tooltip: {
       defaultProps: {
         openDelay: 300,
@@ -46,9 +75,28 @@ export const theme = createTheme({
         floatingStrategy: 'fixed',
       },
     },
-    Notification: { defaultProps: { closeButtonProps: { 'aria-label': 'Dismiss' } } },
+    Notification: { defaultProps: { radius: 'md', closeButtonProps: { 'aria-label': 'Dismiss' } } },
+    Menu: { defaultProps: { radius: 'md', shadow: 'md', transitionProps: { duration: 120 } } },
     Select: { defaultProps: { checkIconPosition: 'right' } },
+    Checkbox: { defaultProps: boxProps },
+    Radio: { defaultProps: boxProps },
+    Switch: {
+      defaultProps: { color: 'var(--th-text)', withThumbIndicator: false },
+      vars: () => ({
+        root: {
+          '--switch-width': '1.75rem',
+          '--switch-height': '1rem',
+          '--switch-thumb-size': '0.75rem',
+          '--switch-track-label-padding': '0.125rem',
+        },
+      }),
+    },
     Alert: { defaultProps: { variant: 'light', radius: 'md' } },
-    Badge: { defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 550 } },
+    Badge: {
+      defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 500 },
+      vars: (_: unknown, { color }: BadgeProps) => ({
+        root: { ...badgeSize, ...(!outcomeColors.includes(color) && neutralBadge) },
+      }),
+    },
   },
 });

@@ -213,28 +213,47 @@ export class OutboundError extends Error {
   }
 }
 
-/** Outcome of a call, as stored in its record. The agent gets every outcome except `ok` as an `isError` result. */
-export const outcomes = [
-  'ok',
-  'invalid_arguments',
-  'upstream_status',
-  'redirect',
-  'timeout',
-  'unreachable',
-  'blocked',
-  'oversize',
-  'malformed',
-  'transform',
-  'secret_missing',
-  'no_token',
-  'limited',
-  'circuit_open',
-  'unavailable',
-  'cancelled',
-  'internal',
-] as const;
+/** Cause of a failed call: the API, the agent's request, or the setup, which a person has to correct. */
+export type FailureGroup = 'api' | 'agent' | 'setup';
 
-export type Outcome = (typeof outcomes)[number];
+/**
+ * Outcomes of a call, as stored in its record, and the group of each failure; `byStatus` depends on the response. The
+ * agent gets every outcome except `ok` as an `isError` result.
+ */
+const outcomeGroups = {
+  ok: undefined,
+  invalid_arguments: 'agent',
+  upstream_status: 'byStatus',
+  redirect: 'setup',
+  timeout: 'api',
+  unreachable: 'api',
+  blocked: 'setup',
+  oversize: 'setup',
+  malformed: 'api',
+  transform: 'setup',
+  secret_missing: 'setup',
+  no_token: 'setup',
+  limited: 'setup',
+  circuit_open: 'api',
+  unavailable: 'setup',
+  cancelled: 'agent',
+  internal: 'setup',
+} as const satisfies Record<string, FailureGroup | 'byStatus' | undefined>;
+
+export type Outcome = keyof typeof outcomeGroups;
+
+export const outcomes = Object.keys(outcomeGroups) as [Outcome, ...Outcome[]];
+
+/** Statuses of responses that a person has to resolve: a credential, its rights, or a limit of the API. */
+const setupStatuses = [401, 403, 429];
+
+/** Returns the group of a failed call; undefined if it succeeded. */
+export function getFailureGroup(outcome: Outcome, upstreamStatus = 500): FailureGroup | undefined {
+  const group = outcomeGroups[outcome];
+  if (group !== 'byStatus') return group;
+  if (setupStatuses.includes(upstreamStatus)) return 'setup';
+  return upstreamStatus < 500 ? 'agent' : 'api';
+}
 
 /** A failed tool call with a message that the model should read and may recover from. */
 export class ToolFailure extends Error {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
-import { button, field } from '../../support/browser/dashboard.ts';
+import { button, chooseRowAction, field } from '../../support/browser/dashboard.ts';
 import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildToolAt } from '../../support/upstream-configs.ts';
@@ -42,8 +42,16 @@ const pages: readonly State[] = [
   ['/servers/people/connect', waitForHeading('People')],
   ['/servers/items/settings/secrets', waitForTable('Secrets')],
   ['/servers/people/settings/logins', waitForHeading('People')],
-  ['/servers/items/settings/versions', waitForHeading('Items'), (page) => button(page, 'Compare version 1').click()],
-  ['/servers/items/settings/versions', waitForHeading('Items'), (page) => button(page, 'Restore version 1').click()],
+  [
+    '/servers/items/settings/versions',
+    waitForHeading('Items'),
+    (page) => chooseRowAction(page, 'Version 1', 'Compare version 1'),
+  ],
+  [
+    '/servers/items/settings/versions',
+    waitForHeading('Items'),
+    (page) => chooseRowAction(page, 'Version 1', 'Restore version 1'),
+  ],
   ['/servers/items/settings/limits', waitForHeading('Items')],
   ['/servers/items/settings/capture', waitForHeading('Items')],
   ['/servers/items/try/playground', waitForHeading('Items')],

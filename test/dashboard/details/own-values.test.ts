@@ -7,6 +7,7 @@ import {
   alert,
   assertFieldError,
   button,
+  chooseRowAction,
   closeContext,
   createContext,
   createMemberSession,
@@ -115,7 +116,7 @@ describe('the values of a person in the dashboard', () => {
     await table.getByText('JIRA_TOKEN, team').waitFor();
     await page.goto('/servers/keyed/settings/logins');
     await table.getByRole('link', { name: 'The wiki' }).waitFor();
-    await button(page, 'Delete your values at The wiki').click();
+    await chooseRowAction(page, 'The wiki', 'Delete your values at The wiki');
     const dialog = page.getByRole('dialog', { name: 'Delete your values at The wiki?' });
     await button(dialog, 'Delete values').click();
     await eventually(async () => assert.equal(await table.count(), 0));
@@ -126,7 +127,7 @@ describe('the values of a person in the dashboard', () => {
     const page = await openPage(t, dashboard, '/servers/revoked/settings/logins');
     const row = page.getByRole('table', { name: 'Logins', exact: true }).getByRole('row', { name: /Agent/ });
     await row.getByText('JIRA_TOKEN', { exact: true }).waitFor();
-    await button(page, 'Revoke login of Agent').click();
+    await chooseRowAction(page, 'Agent', 'Revoke login of Agent');
     const dialog = page.getByRole('dialog', { name: 'Revoke this login?' });
     await dialog.getByText('the values that they provided are deleted').waitFor();
     await button(dialog, 'Revoke login').click();

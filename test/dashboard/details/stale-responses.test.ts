@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import { assertFieldError, button, field, openSettings, selectOption } from '../../support/browser/dashboard.ts';
+import {
+  assertFieldError,
+  button,
+  chooseRowAction,
+  field,
+  openSettings,
+  selectOption,
+} from '../../support/browser/dashboard.ts';
 import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildToolAt } from '../../support/upstream-configs.ts';
@@ -77,7 +84,7 @@ describe('a response that arrives after its request has changed', { concurrency:
     await createKey('second key');
     const page = await openPage(t, dashboard, '/keys');
     const revoked = await holdResponses(page, 'DELETE', `/api/v1/keys/${first}`);
-    await button(page, 'Revoke first key').click();
+    await chooseRowAction(page, 'first key', 'Revoke first key');
     const dialog = page.getByRole('dialog');
     await button(dialog, 'Revoke key').click();
     const release = await revoked.nextResponse();
@@ -86,7 +93,7 @@ describe('a response that arrives after its request has changed', { concurrency:
     assert.equal(await dialog.isVisible(), true);
     await release();
     await dialog.waitFor({ state: 'hidden' });
-    await button(page, 'Revoke second key').click();
+    await chooseRowAction(page, 'second key', 'Revoke second key');
     await dialog.getByText('Revoke second key?').waitFor();
     await button(dialog, 'Cancel').click();
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { assertMapped } from '../../support/assert-lists.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
-import { button, field, selectOption } from '../../support/browser/dashboard.ts';
+import { button, chooseRowAction, field, selectOption } from '../../support/browser/dashboard.ts';
 import { openPage, save, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
@@ -183,7 +183,7 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
     assert.equal((await dashboard.toolhost.rest('POST', '/keys', { body })).status, 201);
     const page = await openPage(t, dashboard, '/keys');
     await page.getByRole('row').filter({ hasText: 'Desk' }).getByText('kept/desk').waitFor();
-    await button(page, 'Replace Desk').click();
+    await chooseRowAction(page, 'Desk', 'Replace Desk');
     const dialog = page.getByRole('dialog', { name: 'Replace Desk' });
     await dialog.getByText('kept/desk').waitFor();
     await checkPage(page);

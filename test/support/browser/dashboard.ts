@@ -94,6 +94,15 @@ export function button(within: Page | Locator, name: string | RegExp): Locator {
   return within.getByRole('button', { name, exact: true });
 }
 
+/** Chooses an action, such as "Revoke My agent", in the menu of the table row with this text. */
+export async function chooseRowAction(within: Page | Locator, row: string, action: string | RegExp): Promise<void> {
+  await button(within.getByRole('row').filter({ hasText: row }), /^Actions/)
+    .first()
+    .click();
+  const page = 'page' in within ? within.page() : within;
+  await page.getByRole('menuitem', { name: action, exact: true }).click();
+}
+
 /** Locates a tab of a server page. */
 export function tab(page: Page, name: string): Locator {
   return page.getByRole('navigation', { name: 'Server sections' }).getByRole('link', { name, exact: true });

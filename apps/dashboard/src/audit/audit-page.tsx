@@ -22,7 +22,7 @@ const columns: Column<AuditEvent>[] = [
   {
     label: 'Details',
     cell: ({ detail }) => (
-      <Text size="sm" c="dimmed" lineClamp={2}>
+      <Text inherit c="dimmed" lineClamp={1} title={toVisible(formatDetail(detail))}>
         {toVisible(formatDetail(detail)) || '–'}
       </Text>
     ),
@@ -56,11 +56,7 @@ export function AuditPage() {
       : 'Changes to servers, secrets, keys, and members appear here.';
   return (
     <>
-      <PageHeader
-        title="Audit"
-        guide="docs/operations/observability.md"
-        text="Every change in this workspace, newest first. Secrets and keys are never recorded."
-      />
+      <PageHeader title="Audit" guide="docs/operations/observability.md" />
       <AuditFilters get={get} set={set} onClear={isNarrowed ? clear : undefined} />
       <PagedList pages={pages} getRows={(page) => page.events} nextPageLabel="Show older changes">
         {(events, lastPage) =>

@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import type { Statistics, Usage } from '../api-types.ts';
 import { Collapsible } from '../ui/collapsible.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { Loading } from '../ui/states/loading.tsx';
+import { LoadingCharts } from '../ui/states/loading.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import type { CallFilter, Period } from './call-filter.ts';
 import { StatisticsTable, useStatistics } from './statistics-table.tsx';
@@ -13,11 +13,11 @@ import { StatisticsTable, useStatistics } from './statistics-table.tsx';
 /** Charts of calls, errors, and durations over time. Statistics exist only by server and tool. */
 export function CallCharts({ filter }: { filter: CallFilter }) {
   const { view, outcome, caller, key } = filter;
-  const query = useStatistics(filter, 48);
+  const query = useStatistics(filter, { hasIntervals: true });
   return (
     <Stack gap="xs">
       {(view || outcome || caller || key) && <Hint>The charts use only the Server, Tool, and Time filters.</Hint>}
-      <Loaded query={query} loading={<Loading rows={1} height={260} />}>
+      <Loaded query={query} loading={<LoadingCharts count={2} />}>
         {(statistics) =>
           statistics && statistics.buckets.length > 0 && <Charts statistics={statistics} period={filter.period} />
         }
@@ -26,23 +26,86 @@ export function CallCharts({ filter }: { filter: CallFilter }) {
   );
 }
 
-const sharedProps = { h: 170, dataKey: 'at', withLegend: true, gridAxis: 'x', tickLine: 'none' } as const;
-const axis = { minTickGap: 40, interval: 'preserveStartEnd' } as const;
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
 
-type Counts = { at: string; calls: number; errors: number };
+type Interval = { at: string };
 
-/** Chart of calls and errors over time. `at` is the label of an interval. */
-function CallsChart({ counts }: { counts: readonly Counts[] }) {
+/** Returns the ticks of a number axis: two or three steps of 1, 2, or 5 × 10ⁿ, from zero to the maximum or more. */
+export function getNumberTicks(max: number): number[] {
+  const powers = Array.from({ length: 12 }, (_, exponent) => 10 ** exponent);
+  const step = powers.flatMap((power) => [power, 2 * power, 5 * power]).find((size) => max / size <= 3) ?? max;
+  return Array.from({ length: Math.max(1, Math.ceil(max / step)) + 1 }, (_, index) => index * step);
+}
+
+/** Returns the ticks of a time axis: some of the days, or whole hours and quarters of them. */
+function getTimeTicks(intervals: readonly Interval[], lengthMs: number): string[] {
+  const times = intervals.map(({ at }) => at);
+  if (lengthMs >= dayMs) {
+    const dayStep = Math.ceil(times.length / 8);
+    return times.filter((_, index) => (times.length - 1 - index) % dayStep === 0);
+  }
+  const stepMinutes = lengthMs >= hourMs ? 360 : 15;
+  return times.filter((at) => (new Date(at).getHours() * 60 + new Date(at).getMinutes()) % stepMinutes === 0);
+}
+
+/** Formats an interval: days in UTC, like the counts, and times in the local time zone. */
+function formatInterval(at: string, lengthMs: number): string {
+  if (lengthMs >= dayMs)
+    return new Date(at).toLocaleDateString('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+  return new Date(at).toLocaleTimeString('en', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+}
+
+/** Formats the length of an interval: "per hour", "per 5 minutes". */
+function formatRate(lengthMs: number): string {
+  const [unit, unitMs] =
+    lengthMs >= dayMs
+      ? (['day', dayMs] as const)
+      : lengthMs >= hourMs
+        ? (['hour', hourMs] as const)
+        : (['minute', minuteMs] as const);
+  const count = lengthMs / unitMs;
+  return count === 1 ? `per ${unit}` : `per ${count} ${unit}s`;
+}
+
+function getChartProps(intervals: readonly Interval[], lengthMs: number, values: readonly (number | undefined)[]) {
+  const ticks = getNumberTicks(Math.max(...values.map((value) => value ?? 0)));
+  const format = (at: unknown) => formatInterval(String(at), lengthMs);
+  return {
+    h: 160,
+    dataKey: 'at',
+    withLegend: true,
+    gridAxis: 'x',
+    tickLine: 'none',
+    strokeDasharray: '0',
+    xAxisProps: { ticks: getTimeTicks(intervals, lengthMs), interval: 0, tickFormatter: format },
+    yAxisProps: { ticks, domain: [0, ticks.at(-1) ?? 1], width: 44 },
+    tooltipProps: { labelFormatter: format },
+    valueFormatter: (value: number) => value.toLocaleString('en'),
+  } as const;
+}
+
+type Counts = Interval & { calls: number; errors: number };
+
+/** Chart of calls and errors over time. */
+function CallsChart({ counts, lengthMs }: { counts: readonly Counts[]; lengthMs: number }) {
   const formatSum = (name: 'calls' | 'errors') =>
     counts.reduce((sum, count) => sum + count[name], 0).toLocaleString('en');
+  const chartProps = getChartProps(
+    counts,
+    lengthMs,
+    counts.map(({ calls }) => calls),
+  );
   return (
-    <ChartCard title="Calls" text={`${formatSum('calls')} total, ${formatSum('errors')} failed`}>
+    <ChartCard
+      title={`Calls ${formatRate(lengthMs)}`}
+      text={`${formatSum('calls')} total, ${formatSum('errors')} failed`}
+    >
       <BarChart
-        {...sharedProps}
+        {...chartProps}
         data={counts.map(({ at, calls, errors }) => ({ at, OK: calls - errors, Failed: errors }))}
         type="stacked"
-        xAxisProps={axis}
-        yAxisProps={{ allowDecimals: false, width: 40 }}
         series={[
           { name: 'OK', color: 'var(--th-accent)' },
           { name: 'Failed', color: 'var(--th-bad)' },
@@ -52,54 +115,48 @@ function CallsChart({ counts }: { counts: readonly Counts[] }) {
   );
 }
 
-const dayMs = 86_400_000;
-
 /** Chart of calls per day, including days without calls. */
 export function DaysChart({ usage }: { usage: Usage }) {
   const byDay = new Map(usage.by_day.map((sum) => [sum.day, sum]));
   const from = Date.parse(usage.from);
   const days = Array.from({ length: (Date.parse(usage.to) - from) / dayMs }, (_, index) => {
-    const at = new Date(from + index * dayMs);
-    const { calls = 0, errors = 0 } = byDay.get(at.toISOString().slice(0, 10)) ?? {};
-    return { at: at.toLocaleDateString('en', { month: 'short', day: 'numeric', timeZone: 'UTC' }), calls, errors };
+    const at = new Date(from + index * dayMs).toISOString();
+    const { calls = 0, errors = 0 } = byDay.get(at.slice(0, 10)) ?? {};
+    return { at, calls, errors };
   });
-  return <CallsChart counts={days} />;
+  return <CallsChart counts={days} lengthMs={dayMs} />;
 }
 
 /** Number of calls from which dots would hide the lines. */
 const maxCallsWithDots = 400;
 
-function Charts({ statistics, period }: { statistics: Statistics; period: Period }) {
-  const isLongerThanDay = statistics.bucket_ms * statistics.buckets.length > 1.5 * dayMs;
-  const day = isLongerThanDay ? ({ month: 'short', day: 'numeric' } as const) : {};
-  const counts = statistics.buckets.map((bucket) => ({
-    ...bucket,
-    at: new Date(bucket.at).toLocaleString('en', { ...day, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
-  }));
+function Charts({ statistics: { buckets, bucket_ms, by_tool }, period }: { statistics: Statistics; period: Period }) {
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
-      <CallsChart counts={counts} />
+      <CallsChart counts={buckets} lengthMs={bucket_ms} />
       <ChartCard title="Duration, ms" text="Median (p50) and 95th percentile (p95)">
         <LineChart
-          {...sharedProps}
-          data={counts.map(({ at, p50_ms, p95_ms }) => ({ at, p50: p50_ms ?? null, p95: p95_ms ?? null }))}
+          {...getChartProps(
+            buckets,
+            bucket_ms,
+            buckets.map(({ p95_ms }) => p95_ms),
+          )}
+          data={buckets.map(({ at, p50_ms, p95_ms }) => ({ at, p50: p50_ms ?? null, p95: p95_ms ?? null }))}
           curveType="monotone"
           connectNulls
-          withDots={counts.reduce((sum, { calls }) => sum + calls, 0) < maxCallsWithDots}
+          withDots={buckets.reduce((sum, { calls }) => sum + calls, 0) < maxCallsWithDots}
           dotProps={{ r: 2 }}
-          xAxisProps={axis}
-          yAxisProps={{ width: 40 }}
           series={[
-            { name: 'p50', color: 'var(--th-accent)' },
-            { name: 'p95', color: 'var(--th-warn)' },
+            { name: 'p50', color: 'var(--th-control)' },
+            { name: 'p95', color: 'var(--th-accent)' },
           ]}
         />
       </ChartCard>
-      {statistics.by_tool.length > 0 && (
+      {by_tool.length > 0 && (
         <Box style={{ gridColumn: '1 / -1' }}>
           <Collapsible label="By tool">
             <div className="th-card">
-              <StatisticsTable label="Calls by tool" rows={statistics.by_tool} period={period} />
+              <StatisticsTable label="Calls by tool" rows={by_tool} period={period} />
             </div>
           </Collapsible>
         </Box>
@@ -112,7 +169,7 @@ function ChartCard({ title, text, children }: { title: string; text: string; chi
   return (
     // A chart is first drawn with a default width, which must not widen the page on a phone.
     <Box
-      className="th-card"
+      className="th-card th-chart"
       p="md"
       component="section"
       aria-label={`${title}: ${text}`}
@@ -120,10 +177,10 @@ function ChartCard({ title, text, children }: { title: string; text: string; chi
       style={{ overflowX: 'clip' }}
     >
       <Group gap="xs" mb="sm" align="baseline">
-        <Text fw={600} size="sm">
-          {title}
+        <Text fw={500}>{title}</Text>
+        <Text size="xs" c="dimmed">
+          {text}
         </Text>
-        <Hint size="xs">{text}</Hint>
       </Group>
       {children}
     </Box>

@@ -5,6 +5,19 @@ const hourMs = 3_600_000;
 const periodMs = { '1h': hourMs, '24h': 24 * hourMs, '7d': 7 * 24 * hourMs, '30d': 30 * 24 * hourMs } as const;
 export type Period = keyof typeof periodMs;
 
+const minuteMs = 60_000;
+/** Length of an interval in charts, for periods that are not shown in days. */
+const intervalMs: { [period in Period]?: number } = { '1h': 5 * minuteMs, '24h': hourMs };
+
+/** Returns the start and the number of intervals that start on whole local hours or their parts. */
+export function getIntervals(period: Period, periodStart: string): { since: string; buckets: number } {
+  const lengthMs = intervalMs[period] ?? 24 * hourMs;
+  const at = new Date(periodStart);
+  const localMs = at.getTime() - at.getTimezoneOffset() * minuteMs;
+  const since = new Date(at.getTime() - (localMs % lengthMs)).toISOString();
+  return { since, buckets: periodMs[period] / lengthMs + 1 };
+}
+
 export const periods: { value: Period; label: string }[] = [
   { value: '1h', label: 'Last hour' },
   { value: '24h', label: 'Last 24 hours' },

@@ -1,4 +1,5 @@
 import { Badge, Text } from '@mantine/core';
+import { type FailureGroup, getFailureGroup } from '@toolhost/errors/errors';
 import type { Call } from '../api-types.ts';
 import { toVisible } from '../ui/text/visible.ts';
 import { outcomeLabels } from './call-filter.ts';
@@ -21,18 +22,24 @@ export function getReason({ outcome, reason }: Call): string | undefined {
   return reason === undefined || reason === outcome.replaceAll('_', ' ') ? undefined : toVisible(reason);
 }
 
+/** Groups of failures and their names, most urgent first. */
+export const failureGroups: { [group in FailureGroup]: string } = { setup: 'Setup', api: 'API', agent: 'Agent' };
+
+/** Outcome of a call. Only failures of the API and of the setup are red. */
 export function OutcomeBadge({ call: { outcome, upstream_status } }: { call: Call }) {
-  const failureColor = outcome === 'cancelled' || outcome === 'limited' ? 'yellow' : 'red';
-  const text =
-    outcome === 'upstream_status' && upstream_status ? `API returned ${upstream_status}` : outcomeLabels[outcome];
-  return <Badge color={outcome === 'ok' ? 'green' : failureColor}>{text ?? outcome}</Badge>;
+  const group = getFailureGroup(outcome, upstream_status);
+  const isResponse = outcome === 'upstream_status' && upstream_status !== undefined;
+  const text = isResponse ? `API returned ${upstream_status}` : (outcomeLabels[outcome] ?? outcome);
+  if (group === undefined) return text;
+  if (group !== 'agent') return <Badge color="red">{text}</Badge>;
+  return <Badge leftSection={<span className="th-dot" />}>{text}</Badge>;
 }
 
 export function Outcome({ call }: { call: Call }) {
   return (
     <div>
       <OutcomeBadge call={call} />
-      <Text size="xs" c="dimmed" lineClamp={2} maw={420}>
+      <Text className="th-second-line" lineClamp={1} maw={420} title={getReason(call)}>
         {getReason(call)}
       </Text>
     </div>

@@ -1,8 +1,7 @@
 import { Text, UnstyledButton } from '@mantine/core';
 import { lazy, Suspense } from 'react';
 import type { Call } from '../api-types.ts';
-import { type Column, Rows } from '../ui/rows.tsx';
-import { Hint } from '../ui/text/hint.tsx';
+import { type Column, Rows, SecondLine } from '../ui/rows.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import type { useCallFilter } from './call-filter.ts';
 
@@ -13,23 +12,25 @@ type Props<Row> = {
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row>[];
+  /** Heading of a row, shown above the first row of each group. */
+  getGroup?: (row: Row) => string;
   /** True if all calls belong to one server. */
   isSingleServer: boolean;
   callFilter: Pick<ReturnType<typeof useCallFilter>, 'openCallId' | 'change'>;
 };
 
 /** List of calls and the drawer of the selected call. */
-export function CallList<Row extends Call>({ label, rows, columns, isSingleServer, callFilter }: Props<Row>) {
+export function CallList<Row extends Call>({ label, rows, columns, getGroup, isSingleServer, callFilter }: Props<Row>) {
   const open = (id: string | undefined) => callFilter.change('call', id);
   const tool: Column<Row> = {
     label: 'Tool',
     cell: ({ id, tool: name, server, view }) => (
       <UnstyledButton display="block" onClick={() => open(id)}>
-        <Text className="th-mono" fw={600}>
+        <Text className="th-mono" fw={500}>
           {toVisible(name)}
         </Text>
-        {!isSingleServer && <Hint size="xs">{toVisible(view === undefined ? server : `${server}/${view}`)}</Hint>}
-        {isSingleServer && view !== undefined && <Hint size="xs">{`view ${toVisible(view)}`}</Hint>}
+        {!isSingleServer && <SecondLine>{toVisible(view === undefined ? server : `${server}/${view}`)}</SecondLine>}
+        {isSingleServer && view !== undefined && <SecondLine>{`view ${toVisible(view)}`}</SecondLine>}
       </UnstyledButton>
     ),
   };
@@ -41,6 +42,7 @@ export function CallList<Row extends Call>({ label, rows, columns, isSingleServe
           columns={[tool, ...columns]}
           rows={rows}
           getKey={({ id }) => id}
+          getGroup={getGroup}
           onOpen={({ id }) => open(id)}
         />
       )}

@@ -7,9 +7,9 @@ import type { Call } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { PagedList } from '../ui/paged-list.tsx';
-import type { Column } from '../ui/rows.tsx';
+import { type Column, Count } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
-import { Loading } from '../ui/states/loading.tsx';
+import { LoadingCharts } from '../ui/states/loading.tsx';
 import { ClockTime, formatExactTime } from '../ui/text/time.tsx';
 import { usePages } from '../use-operation-query.ts';
 import { toCallQuery, useCallFilter } from './call-filter.ts';
@@ -25,7 +25,7 @@ export function CallsPage() {
       <PageHeader
         title="Calls"
         guide="docs/troubleshooting.md"
-        text="Every tool call in this workspace, newest first. Arguments and results are recorded only while capture is on."
+        text="Arguments and results are recorded only while capture is on."
       />
       <CallBrowser />
     </>
@@ -36,7 +36,7 @@ const columns: Column<Call>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
   { label: 'Outcome', cell: (call) => <Outcome call={call} /> },
   { label: 'Caller', cell: (call) => formatCaller(call.caller_kind) },
-  { label: 'Duration', isEndAligned: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
+  { label: 'Duration, ms', isEndAligned: true, cell: ({ duration_ms }) => <Count value={duration_ms} /> },
 ];
 
 /** Live list of calls of the server in the URL, or of all servers. */
@@ -64,7 +64,7 @@ export function CallBrowser() {
         </Button>
       </FilterBar>
       <Stack gap="md">
-        <Suspense fallback={<Loading rows={1} height={260} />}>
+        <Suspense fallback={<LoadingCharts count={2} />}>
           <CallCharts filter={filter} />
         </Suspense>
         <PagedList pages={pages} getRows={(page) => page.calls} nextPageLabel="Show older calls">

@@ -2,20 +2,24 @@ import { useQuery } from '@tanstack/react-query';
 import { ApiProblem, api } from '../api.ts';
 import type { Statistics } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
-import { type Column, Rows } from '../ui/rows.tsx';
+import { type Column, Count, Rows } from '../ui/rows.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { toVisible } from '../ui/text/visible.ts';
-import { type CallFilter, type Period, toCallQuery } from './call-filter.ts';
+import { type CallFilter, getIntervals, type Period, toCallQuery } from './call-filter.ts';
 
 type StatisticsFilter = Pick<CallFilter, 'server' | 'tool' | 'period'>;
 
-/** Fetches call statistics for the workspace, a server, or a tool. Null if the service does not collect them. */
-export function useStatistics(filter: CallFilter, buckets: number) {
+/**
+ * Fetches call statistics for the workspace, a server, or a tool: in intervals, or for the whole period. Null if the
+ * service does not collect them.
+ */
+export function useStatistics(filter: CallFilter, { hasIntervals }: { hasIntervals: boolean }) {
   const { server, tool, period }: StatisticsFilter = filter;
   return useQuery({
-    queryKey: queryKeys.statistics({ server, tool, period, buckets }),
+    queryKey: queryKeys.statistics({ server, tool, period, hasIntervals }),
     queryFn: async ({ signal }) => {
-      const { slug, since } = toCallQuery(filter);
+      const { slug, since: periodStart } = toCallQuery(filter);
+      const { since, buckets } = hasIntervals ? getIntervals(period, periodStart) : { since: periodStart, buckets: 1 };
       try {
         return await api('getCallStatistics', { slug, tool, since, buckets }, { signal });
       } catch (error) {
@@ -40,12 +44,12 @@ type Props = { label: string; rows: readonly Row[]; period: Period };
 export function StatisticsTable({ label, rows, period }: Props) {
   const hasTools = rows[0]?.tool !== undefined;
   const isSingleServer = rows.every(({ slug }) => slug === rows[0]?.slug);
-  const renderCount = (row: Row, value: number, color: string, extraParams: { outcome?: string }) => {
+  const renderCount = (row: Row, value: number, extraParams: { outcome?: string }) => {
     const { slug: server, tool } = row;
     const search = new URLSearchParams({ server, ...(tool !== undefined && { tool }), ...extraParams, period });
-    if (value === 0) return '0';
+    if (value === 0) return <Count value={0} />;
     return (
-      <TextLink to={`/calls?${search}`} c={color}>
+      <TextLink to={`/calls?${search}`} c="var(--th-text)">
         {value.toLocaleString('en')}
       </TextLink>
     );
@@ -57,20 +61,18 @@ export function StatisticsTable({ label, rows, period }: Props) {
         <TextLink
           to={tool === undefined ? `/servers/${slug}` : `/servers/${slug}/tools?tool=${encodeURIComponent(tool)}`}
           className="th-mono"
+          fw={500}
+          c="var(--th-text)"
         >
           {hasTools && !isSingleServer && `${slug} / `}
           {toVisible(tool ?? slug)}
         </TextLink>
       ),
     },
-    { label: 'Calls', isEndAligned: true, cell: (row) => renderCount(row, row.calls, 'var(--mantine-color-text)', {}) },
-    {
-      label: 'Failed',
-      isEndAligned: true,
-      cell: (row) => renderCount(row, row.errors, 'var(--th-bad)', { outcome: 'failed' }),
-    },
-    { label: 'p50', isEndAligned: true, cell: ({ p50_ms }) => formatMs(p50_ms) },
-    { label: 'p95', isEndAligned: true, cell: ({ p95_ms }) => formatMs(p95_ms) },
+    { label: 'Calls', isEndAligned: true, cell: (row) => renderCount(row, row.calls, {}) },
+    { label: 'Failed', isEndAligned: true, cell: (row) => renderCount(row, row.errors, { outcome: 'failed' }) },
+    { label: 'p50, ms', isEndAligned: true, cell: ({ p50_ms }) => <Count value={p50_ms} /> },
+    { label: 'p95, ms', isEndAligned: true, cell: ({ p95_ms }) => <Count value={p95_ms} /> },
   ];
   return <Rows label={label} columns={columns} rows={rows} getKey={({ slug, tool }) => `${slug}/${tool}`} />;
 }

@@ -46,7 +46,7 @@ function ResponseSide({
     <Side
       title="API response"
       summary={`${formatSize(bytes)}${tokens}`}
-      badge={<Badge color={status < 300 ? 'green' : failureColor}>{status}</Badge>}
+      badge={<Badge color={status < 300 ? 'gray' : failureColor}>{status}</Badge>}
     >
       <Headers headers={mainHeaders} label="response headers" />
       {bytes > 0 && (

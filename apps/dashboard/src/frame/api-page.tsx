@@ -38,7 +38,7 @@ export function ApiPage() {
         text={
           <>
             Everything this dashboard does, with an API key as the bearer token. Generate clients from the{' '}
-            <Anchor href={openApiUrl} size="sm" underline="always">
+            <Anchor href={openApiUrl} inherit underline="always">
               OpenAPI document
             </Anchor>
             .
@@ -47,8 +47,8 @@ export function ApiPage() {
       />
       <Loaded query={document}>
         {({ paths, servers }) => (
-          <Stack gap="md">
-            <Group gap="sm">
+          <Stack gap={0}>
+            <Group gap="sm" mb="md">
               <SearchInput aria-label="Search operations" value={query} onChange={(value) => set('query', value)} />
               <Code>{servers[0]?.url}</Code>
             </Group>
@@ -87,13 +87,11 @@ function Operation({
     })),
   ];
   return (
-    <section className="th-card th-operation" aria-label={operationId}>
+    <section className="th-operation" aria-label={operationId}>
       <Group gap="xs">
         <Badge miw="max-content">{method.toUpperCase()}</Badge>
         <Text className="th-mono">{path}</Text>
-        <Badge color="gray" miw="max-content">
-          {more['x-scope']}
-        </Badge>
+        <Badge miw="max-content">{more['x-scope']}</Badge>
       </Group>
       <Text mt={4}>{summary}.</Text>
       {description && (

@@ -64,7 +64,7 @@ function Shell() {
   return (
     <AppShell
       header={{ height: { base: 56, sm: 0 } }}
-      navbar={{ width: 232, breakpoint: 'sm', collapsed: { mobile: !isOpen } }}
+      navbar={{ width: 224, breakpoint: 'sm', collapsed: { mobile: !isOpen } }}
       padding={{ base: 'md', sm: 'xl' }}
     >
       <a className="th-skip" href="#main">
@@ -82,10 +82,10 @@ function Shell() {
           />
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="sm" aria-label="Sidebar" component="aside">
+      <AppShell.Navbar p="sm" className="th-side-bar" aria-label="Sidebar" component="aside">
         <Navigation onSearch={openSearch} />
       </AppShell.Navbar>
-      <AppShell.Main className="th-main" id="main" tabIndex={-1}>
+      <AppShell.Main id="main" tabIndex={-1}>
         <Progress isActive={isLoading} />
         <div className="th-page">
           <div className="th-notices">

@@ -3,9 +3,9 @@ import { basePath } from '../base-path.ts';
 
 export function Logo() {
   return (
-    <Group gap={9} wrap="nowrap">
-      <img src={`${basePath}/favicon.svg`} width={24} height={24} alt="" />
-      <Text component="span" fw={680} size="lg" style={{ letterSpacing: '-0.02em' }}>
+    <Group gap="xs" wrap="nowrap">
+      <img src={`${basePath}/favicon.svg`} width={20} height={20} alt="" />
+      <Text component="span" fw={600} lts="-0.01em">
         Toolhost
       </Text>
     </Group>

@@ -1,4 +1,4 @@
-import { Avatar, Box, Button, Group, Kbd, Menu, NavLink, Stack, Text, UnstyledButton } from '@mantine/core';
+import { Box, Button, Group, Kbd, Menu, NavLink, Stack, Text, UnstyledButton } from '@mantine/core';
 import {
   IconActivity,
   IconApi,
@@ -47,9 +47,9 @@ export function Navigation({ onSearch }: { onSearch: () => void }) {
           variant="default"
           fw={400}
           justify="space-between"
-          px="sm"
+          px="xs"
           c="dimmed"
-          leftSection={<IconSearch size={16} aria-hidden />}
+          leftSection={<IconSearch size={16} stroke={1.5} aria-hidden />}
           rightSection={<Kbd size="xs">{isMac ? '⌘ K' : 'Ctrl K'}</Kbd>}
           styles={{ label: { flex: 1 } }}
           aria-keyshortcuts="Control+K Meta+K"
@@ -67,12 +67,12 @@ export function Navigation({ onSearch }: { onSearch: () => void }) {
               className="th-nav-link"
               active={isCurrent(to)}
               aria-current={isCurrent(to) ? 'page' : undefined}
-              leftSection={<Icon size={18} stroke={1.7} aria-hidden />}
+              leftSection={<Icon size={16} stroke={1.5} aria-hidden />}
             />
           ))}
         </Stack>
       </Stack>
-      <Group justify="space-between" wrap="nowrap" gap="xs">
+      <Group justify="space-between" wrap="nowrap" gap={4}>
         <UserMenu />
         <SchemeSwitch />
       </Group>
@@ -92,20 +92,13 @@ function UserMenu() {
   return (
     <Menu position="top-start" width={220} withinPortal>
       <Menu.Target>
-        <UnstyledButton p={4} miw={0} flex={1}>
-          <Group gap="xs" wrap="nowrap">
-            <Avatar size={30} radius="xl" color="accent" aria-hidden>
-              {name.slice(0, 1).toUpperCase()}
-            </Avatar>
-            <Box miw={0}>
-              <Text size="sm" fw={550} truncate>
-                {name}
-              </Text>
-              <Text size="xs" c="dimmed" truncate>
-                {workspace.role}
-              </Text>
-            </Box>
-          </Group>
+        <UnstyledButton className="th-side-button" miw={0} flex={1}>
+          <Text fw={500} truncate>
+            {name}
+          </Text>
+          <Text size="xs" c="dimmed" truncate>
+            {workspace.role}
+          </Text>
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>

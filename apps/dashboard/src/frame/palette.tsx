@@ -1,8 +1,17 @@
 import '@mantine/spotlight/styles.css';
 import { Kbd, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { Spotlight, spotlight } from '@mantine/spotlight';
-import { IconSearch } from '@tabler/icons-react';
+import { createSpotlight, Spotlight } from '@mantine/spotlight';
+import {
+  IconActivity,
+  IconArrowRight,
+  IconBook,
+  IconFile,
+  IconKey,
+  IconSearch,
+  IconServer2,
+  IconTool,
+} from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useNavigate } from 'react-router';
@@ -18,6 +27,18 @@ import { useSwitchWorkspace } from './workspace-switcher.tsx';
 /** Destination or action. The search matches `label` and `about`. */
 type Entry = { id: string; label: string; about?: string; run: () => void };
 type Navigate = (to: string) => void;
+
+const icons: { [group: string]: typeof IconSearch } = {
+  Servers: IconServer2,
+  Tools: IconTool,
+  'API keys': IconKey,
+  Calls: IconActivity,
+  Pages: IconFile,
+  Actions: IconArrowRight,
+  Guides: IconBook,
+};
+
+const [store, spotlight] = createSpotlight();
 
 const maxPerGroup = 6;
 const maxOwnPerGroup = 8;
@@ -36,14 +57,18 @@ export function Palette({ searchRequests }: { searchRequests: number }) {
     ...(results ? toGroups(results, go) : []),
     ...ownGroups.map(([name, entries]) => [name, filterEntries(entries, query)] as const),
   ];
+  const entryIds = groups.flatMap(([, entries]) => entries.map(({ id }) => id)).join();
   const isEmpty = groups.every(([, entries]) => entries.length === 0);
   return (
     <Spotlight.Root
+      store={store}
       shortcut={null}
+      centered={false}
+      yOffset="15vh"
       query={query}
       onQueryChange={setQuery}
       scrollable
-      maxHeight="min(32rem, 80vh)"
+      maxHeight="min(32rem, 70vh)"
       title="Find anything"
       classNames={{ header: 'th-unseen' }}
     >
@@ -51,8 +76,7 @@ export function Palette({ searchRequests }: { searchRequests: number }) {
         placeholder="Servers, tools, keys, pages, guides, or a call ID"
         aria-label="Find anything"
         maxLength={100}
-        leftSection={<IconSearch size={18} aria-hidden />}
-        onKeyDown={(event) => event.key === 'Enter' && !isStale && openFirst(event.currentTarget)}
+        leftSection={<IconSearch size={16} stroke={1.5} aria-hidden />}
       />
       <Spotlight.ActionsList>
         {groups.map(
@@ -60,13 +84,20 @@ export function Palette({ searchRequests }: { searchRequests: number }) {
             entries.length > 0 && (
               <Spotlight.ActionsGroup key={name} label={name}>
                 {entries.map(({ id, label, about, run }) => (
-                  <Spotlight.Action key={id} label={label} onClick={run} description={about} />
+                  <Spotlight.Action
+                    key={id}
+                    label={label}
+                    onClick={run}
+                    leftSection={<GroupIcon name={name} />}
+                    rightSection={about}
+                  />
                 ))}
               </Spotlight.ActionsGroup>
             ),
         )}
         {isEmpty && <Spotlight.Empty>{isStale ? 'Searching…' : 'No results'}</Spotlight.Empty>}
       </Spotlight.ActionsList>
+      <FirstSelection entryIds={entryIds} />
       <Spotlight.Footer>
         <Text size="xs" c="dimmed">
           <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> to navigate, <Kbd size="xs">Enter</Kbd> to open,{' '}
@@ -77,11 +108,20 @@ export function Palette({ searchRequests }: { searchRequests: number }) {
   );
 }
 
-/** Opens the first entry on Enter if none is selected. */
-function openFirst(input: HTMLElement): void {
-  const dialog = input.closest('[role="dialog"]');
-  if (dialog?.querySelector('[data-selected]')) return;
-  dialog?.querySelector<HTMLElement>('[data-action]')?.click();
+function GroupIcon({ name }: { name: string }) {
+  const Icon = icons[name] ?? IconFile;
+  return <Icon size={16} stroke={1.5} aria-hidden />;
+}
+
+/** Selects the first entry of each new list. It is rendered after the list, whose ID it needs. */
+function FirstSelection({ entryIds }: { entryIds: string }) {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the list has changed
+  useEffect(() => {
+    const actions = document.getElementById(store.getState().listId)?.querySelectorAll('[data-action]') ?? [];
+    for (const [index, action] of [...actions].entries()) action.toggleAttribute('data-selected', index === 0);
+    store.updateState((state) => ({ ...state, selected: 0 }));
+  }, [entryIds]);
+  return null;
 }
 
 /** Searches the workspace. The previous results stay until the next response arrives. */
@@ -103,16 +143,16 @@ function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate):
       servers.map(({ slug, name }) => ({
         id: `server ${slug}`,
         label: toVisible(name),
-        about: `/mcp/${slug}`,
+        about: slug,
         run: () => go(`/servers/${slug}`),
       })),
     ],
     [
       'Tools',
-      tools.map(({ server, server_name, tool }) => ({
+      tools.map(({ server, tool }) => ({
         id: `tool ${server} ${tool}`,
         label: toVisible(tool),
-        about: `in ${toVisible(server_name)}`,
+        about: server,
         run: () => go(`/servers/${server}/tools?tool=${encodeURIComponent(tool)}`),
       })),
     ],
@@ -129,8 +169,8 @@ function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate):
       'Calls',
       calls.map(({ id, server, tool, outcome }) => ({
         id,
-        label: `${toVisible(tool)} in ${server}: ${outcomeLabels[outcome] ?? outcome}`,
-        about: id,
+        label: `${toVisible(tool)}: ${outcomeLabels[outcome] ?? outcome}`,
+        about: `${server} · ${id}`,
         run: () => go(`/calls?call=${id}`),
       })),
     ],

@@ -14,7 +14,7 @@ export function SchemeSwitch() {
     <Menu position="top-end" withinPortal>
       <Menu.Target>
         <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Theme">
-          <Current size={18} />
+          <Current size={16} stroke={1.5} />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>

@@ -1,4 +1,4 @@
-import { Box, Group, Menu, Text, UnstyledButton } from '@mantine/core';
+import { Group, Menu, Text, UnstyledButton } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconCheck, IconPlus, IconSelector } from '@tabler/icons-react';
 import { lazy, Suspense, useReducer } from 'react';
@@ -29,17 +29,12 @@ export function WorkspaceSwitcher() {
     <>
       <Menu width={216} position="bottom-start" withinPortal>
         <Menu.Target>
-          <UnstyledButton className="th-card" px="sm" py={7}>
+          <UnstyledButton className="th-side-button" aria-label={`Workspace ${toVisible(workspace.name)}`}>
             <Group justify="space-between" wrap="nowrap" gap="xs">
-              <Box miw={0}>
-                <Text size="xs" c="dimmed">
-                  Workspace
-                </Text>
-                <Text size="sm" fw={600} truncate>
-                  {toVisible(workspace.name)}
-                </Text>
-              </Box>
-              <IconSelector size={16} aria-hidden />
+              <Text fw={500} truncate>
+                {toVisible(workspace.name)}
+              </Text>
+              <IconSelector size={16} stroke={1.5} aria-hidden />
             </Group>
           </UnstyledButton>
         </Menu.Target>

@@ -1,16 +1,17 @@
-import { Box, Button, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconPlugConnected } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { getFailureGroup } from '@toolhost/errors/errors';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api } from '../api.ts';
 import type { Call, Statistics } from '../api-types.ts';
 import { toCallQuery, useCallFilter } from '../calls/call-filter.ts';
-import { Outcome } from '../calls/call-labels.tsx';
+import { failureGroups, Outcome } from '../calls/call-labels.tsx';
 import { CallList } from '../calls/call-list.tsx';
 import { formatMs, StatisticsTable, useStatistics } from '../calls/statistics-table.tsx';
 import { queryKeys } from '../query-keys.ts';
-import type { Column } from '../ui/rows.tsx';
+import { type Column, Count } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
@@ -37,7 +38,7 @@ type Props = {
 export function Activity({ server, newestSlug, children }: Props) {
   const callFilter = useCallFilter({ server, defaultPeriod: '7d' });
   const { period } = callFilter.filter;
-  const statisticsQuery = useStatistics(callFilter.filter, 1);
+  const statisticsQuery = useStatistics(callFilter.filter, { hasIntervals: false });
   const title = server ? 'Most-called tools' : 'Busiest servers';
   return (
     <Stack gap="md">
@@ -96,45 +97,44 @@ function Figures({
     isSingleServer ? ['95th percentile', formatMs(p95_ms), 'p95'] : ['Tools called', formatCount(by_tool)],
   ];
   return (
-    <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md" component="dl" m={0}>
+    <dl className="th-figures">
       {figures.map(([label, value, note]) => (
-        <Box key={label} className="th-card" px="md" py="sm">
+        <div key={label}>
           <Text component="dt" size="xs" c="dimmed">
             {label}
           </Text>
-          <Text
-            component="dd"
-            m={0}
-            fz="1.375rem"
-            fw={600}
-            {...(label === 'Failed' && errors && { c: 'var(--th-bad)' })}
-          >
+          <dd className="th-figure">
             {value.toLocaleString('en')}{' '}
             <Text span size="xs" c="dimmed">
               {note}
             </Text>
-          </Text>
-        </Box>
+          </dd>
+        </div>
       ))}
-    </SimpleGrid>
+    </dl>
   );
 }
 
-/** Latest call among calls that failed for the same reason, with their count. */
-type Failure = Call & { count: number };
+/** Latest call among calls that failed for the same reason, with their count and the group of the failure. */
+type Failure = Call & { count: number; group: string };
 
 function groupFailures(calls: readonly Call[]): Failure[] {
   const callsByFailure = Map.groupBy(calls, ({ server, tool, outcome, upstream_status, reason }) =>
     JSON.stringify([server, tool, outcome, upstream_status, reason]),
   );
-  return [...callsByFailure.values()].flatMap((group) =>
-    group.slice(0, 1).map((newest) => ({ ...newest, count: group.length })),
+  const failures = [...callsByFailure.values()].flatMap((same) =>
+    same.slice(0, 1).map((newest) => ({ ...newest, count: same.length })),
+  );
+  return Object.entries(failureGroups).flatMap(([group, name]) =>
+    failures
+      .filter(({ outcome, upstream_status }) => getFailureGroup(outcome, upstream_status) === group)
+      .map((failure) => ({ ...failure, group: name })),
   );
 }
 
 const failureColumns: Column<Failure>[] = [
   { label: 'Reason', cell: (call) => <Outcome call={call} /> },
-  { label: 'Calls', isEndAligned: true, cell: ({ count }) => count.toLocaleString('en') },
+  { label: 'Calls', isEndAligned: true, cell: ({ count }) => <Count value={count} /> },
   { label: 'Last', isEndAligned: true, cell: ({ at }) => <Time at={at} /> },
 ];
 
@@ -156,15 +156,12 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
       <Loaded query={query}>
         {({ calls }) => (
           <>
-            {calls.length === 0 && (
-              <Hint px="md" pb="md">
-                No failures in this period.
-              </Hint>
-            )}
+            {calls.length === 0 && <Hint p="md">No failures in this period.</Hint>}
             <CallList
               label="Failures"
               rows={groupFailures(calls).slice(0, maxRows)}
               columns={failureColumns}
+              getGroup={({ group }) => group}
               isSingleServer={isSingleServer}
               callFilter={callFilter}
             />

@@ -3,7 +3,7 @@ import { Link } from 'react-router';
 import { Actor, Target } from '../audit/event-cells.tsx';
 import { formatOperation } from '../audit/operation-text.ts';
 import { InvitationAlert } from '../frame/invitation-alert.tsx';
-import { useCanEdit, useSession } from '../frame/session.ts';
+import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { FirstServer } from '../servers/new/start-choices.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
@@ -12,23 +12,17 @@ import { LoadTogether } from '../ui/states/load-together.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
-import { toVisible } from '../ui/text/visible.ts';
 import { useOperationQuery } from '../use-operation-query.ts';
 import { Activity } from './activity.tsx';
 import { NeedsAttention } from './needs-attention.tsx';
 
 /** Home page of a workspace: pending actions, call activity, and recent changes. */
 export function HomePage() {
-  const { workspace } = useSession();
   const canEdit = useCanEdit();
   const newest = useOperationQuery([...queryKeys.servers, 'newest'], 'listMcpServers', { limit: 1 });
   return (
     <>
-      <PageHeader
-        title="Home"
-        guide="docs/tutorial.md"
-        text={`Calls, failures, and changes in ${toVisible(workspace.name)}.`}
-      >
+      <PageHeader title="Home" guide="docs/tutorial.md">
         {canEdit && newest.data?.servers.length !== 0 && (
           <Button component={Link} to="/servers/new" variant="default">
             New server

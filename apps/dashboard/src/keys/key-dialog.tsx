@@ -34,7 +34,7 @@ export function KeyDialog({ target, onClose }: Props) {
   const formTitle = replaced ? `Replace ${toVisible(replaced.name)}` : 'New API key';
   const title = createdKey ? 'Your new API key' : formTitle;
   return (
-    <Modal opened={target !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!createdKey}>
+    <Modal opened={target !== undefined} onClose={close} title={title} closeOnClickOutside={!createdKey}>
       {createdKey ? (
         <NewKey createdKey={createdKey} replaced={replaced} onClose={close} />
       ) : (

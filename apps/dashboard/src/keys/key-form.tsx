@@ -87,14 +87,8 @@ export function KeyForm({ replaced, createMutation, onCancel }: Props) {
       onClose={onCancel}
       onSubmit={form.onSubmit((values) => createMutation.mutate(values))}
     >
-      <TextInput
-        label="Name"
-        description="What the key is for."
-        withAsterisk
-        data-autofocus
-        {...getFieldProps('name')}
-      />
-      <Checkbox.Group label="Scopes" withAsterisk {...getFieldProps('scopes')} errorProps={{ role: 'alert' }}>
+      <TextInput label="Name" data-autofocus {...getFieldProps('name')} />
+      <Checkbox.Group label="Scopes" {...getFieldProps('scopes')} errorProps={{ role: 'alert' }}>
         <Stack gap="xs" mt={6}>
           {scopes.map((scope) => (
             <Checkbox key={scope.value} {...scope} />

@@ -1,4 +1,4 @@
-import { Badge, Box, Button, Group, Stack } from '@mantine/core';
+import { Badge, Box, Button, Group } from '@mantine/core';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 import { api } from '../api.ts';
@@ -10,10 +10,9 @@ import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
 import { SearchInput } from '../ui/debounced-input.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { PagedList } from '../ui/paged-list.tsx';
-import { type Column, RowName, Rows } from '../ui/rows.tsx';
+import { type Column, RowName, Rows, SecondLine } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
-import { Hint } from '../ui/text/hint.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { useUrlState } from '../ui/use-url-state.ts';
@@ -39,22 +38,20 @@ const columns: Column<ApiKey>[] = [
   {
     label: 'Scopes',
     cell: ({ scopes }) => (
-      <Stack gap={4} align="flex-start">
+      <Group gap={4}>
         {scopes.map((scope) => (
-          <Badge key={scope} miw="max-content" color={scope === 'call' ? 'accent' : 'gray'}>
+          <Badge key={scope} miw="max-content">
             {scope}
           </Badge>
         ))}
-      </Stack>
+      </Group>
     ),
   },
   {
     label: 'Servers',
     cell: ({ servers, views }) => (
       // Wide enough for most slugs to fit on one line.
-      <Box miw="6.5rem" style={{ whiteSpace: 'pre-line' }}>
-        {servers || views ? [...(servers ?? []), ...(views ?? [])].join('\n') : 'all'}
-      </Box>
+      <Box miw="6.5rem">{servers || views ? [...(servers ?? []), ...(views ?? [])].join(', ') : 'all'}</Box>
     ),
   },
   { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never') },
@@ -65,17 +62,15 @@ function Status({ apiKey }: { apiKey: ApiKey }) {
   const { revoked_at, expires_at } = apiKey;
   const at = revoked_at ?? expires_at;
   return (
-    <Group gap={6}>
-      {!revoked_at && (
-        <Badge color={hasEnded(apiKey) ? 'gray' : 'green'}>{hasEnded(apiKey) ? 'expired' : 'active'}</Badge>
-      )}
+    <>
+      {revoked_at ? 'revoked' : hasEnded(apiKey) ? 'expired' : 'active'}
       {at && (
-        <Hint size="xs">
-          {revoked_at ? 'revoked ' : !hasEnded(apiKey) && 'expires '}
+        <SecondLine>
+          {!revoked_at && !hasEnded(apiKey) && 'expires '}
           <Time at={at} />
-        </Hint>
+        </SecondLine>
       )}
-    </Group>
+    </>
   );
 }
 
@@ -98,7 +93,7 @@ export function KeysPage() {
   const pages = usePages([...queryKeys.keys, 'pages', query], 'listApiKeys', { query, limit: 50 });
   const isEmpty = query === undefined && pages.data?.pages[0]?.keys.length === 0;
   const createButton = canEdit && (
-    <Button leftSection={<IconPlus size={16} />} onClick={() => setDialogTarget('new')}>
+    <Button leftSection={<IconPlus size={16} stroke={1.5} />} onClick={() => setDialogTarget('new')}>
       New API key
     </Button>
   );
@@ -124,7 +119,7 @@ export function KeysPage() {
       <PageHeader
         title="API keys"
         guide="docs/credentials.md"
-        text="For clients of servers with a stored credential, and for scripts and agents that manage servers. The last use is shown to the minute."
+        text="For clients of servers with a stored credential, and for scripts and agents that manage servers."
       >
         {!isEmpty && createButton}
       </PageHeader>

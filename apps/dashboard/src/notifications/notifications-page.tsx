@@ -23,11 +23,7 @@ import { WebhooksSection } from './webhooks-section.tsx';
 export function NotificationsPage() {
   return (
     <>
-      <PageHeader
-        title="Notifications"
-        guide="docs/notifications.md"
-        text="Get a webhook or an email when an API fails or something is about to expire."
-      />
+      <PageHeader title="Notifications" guide="docs/notifications.md" />
       <ViewerNote>Only editors and owners can create webhooks.</ViewerNote>
       <Stack gap="md">
         <WebhooksSection />
@@ -54,7 +50,7 @@ function MailSection() {
     toastFailure: true,
   });
   return (
-    <Section title="Email" text="Only for you, in this workspace.">
+    <Section title="Email to you">
       <Loaded query={query}>
         {({ events, email, mail_available: isAvailable }) => (
           <Stack gap="sm">
@@ -92,7 +88,7 @@ const columns: Column<NotificationRecord>[] = [
     label: 'Deliveries',
     cell: ({ deliveries, attempts }) =>
       deliveries.map(({ to, name, state, error }) => (
-        <Text key={`${to} ${name}`} size="xs" {...(error && { c: 'var(--th-bad)' })}>
+        <Text key={`${to} ${name}`} inherit {...(error && { c: 'var(--th-bad)' })}>
           {toVisible(name)}: {formatState(state, attempts)}
           {error && ` (${toVisible(error)})`}
         </Text>
@@ -109,7 +105,7 @@ function formatState(state: NotificationRecord['deliveries'][number]['state'], a
 function HistorySection() {
   const pages = usePages(queryKeys.notificationHistory, 'listNotifications', { limit: 20 }, 15_000);
   return (
-    <Section title="Recent notifications" text="Last 30 days. Each event is sent at most once a day." isFlush>
+    <Section title="Recent notifications" isFlush>
       <PagedList pages={pages} getRows={({ notifications }) => notifications} nextPageLabel="Show more" isInCard>
         {(notifications) =>
           notifications.length > 0 ? (

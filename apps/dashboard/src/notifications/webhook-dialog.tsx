@@ -41,7 +41,7 @@ export function WebhookDialog({ edited, onClose }: Props) {
   const formTitle = edited === 'new' ? 'New webhook' : 'Edit webhook';
   const title = newSecret ? 'Webhook secret' : formTitle;
   return (
-    <Modal opened={edited !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!newSecret}>
+    <Modal opened={edited !== undefined} onClose={close} title={title} closeOnClickOutside={!newSecret}>
       {newSecret ? (
         <NewSecret savedWebhook={newSecret} onClose={close} />
       ) : (
@@ -88,13 +88,12 @@ function WebhookForm({ webhook, saveMutation, onClose }: FormProps) {
         }
         placeholder="https://hooks.example.com/toolhost"
         type="url"
-        withAsterisk={webhook === undefined}
         data-autofocus
         autoComplete="off"
         {...form.getInputProps('url')}
         error={form.errors.url ?? getFieldError(formErrors, 'url')}
       />
-      <EventChoice label="Events" withAsterisk {...form.getInputProps('events')} />
+      <EventChoice label="Events" {...form.getInputProps('events')} />
       {webhook && (
         <Switch
           label="Enabled"

@@ -9,7 +9,7 @@ import { queryKeys } from '../query-keys.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
-import { type Column, Rows } from '../ui/rows.tsx';
+import { type Column, Rows, SecondLine } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Hint } from '../ui/text/hint.tsx';
@@ -23,8 +23,8 @@ const columns: Column<Webhook>[] = [
     label: 'URL',
     cell: ({ origin, paused_at, unconfirmed }) => (
       <>
-        <span className="th-mono">{toVisible(origin)}/…</span> {paused_at && <Badge color="gray">paused</Badge>}
-        {unconfirmed && <Hint size="xs">Its creator's access has ended. Another member can confirm it.</Hint>}
+        <span className="th-mono">{toVisible(origin)}/…</span> {paused_at && <Badge>paused</Badge>}
+        {unconfirmed && <SecondLine>Its creator's access has ended. Another member can confirm it.</SecondLine>}
       </>
     ),
   },
@@ -77,7 +77,6 @@ export function WebhooksSection() {
   return (
     <Section
       title="Webhooks"
-      text="Each notification is sent as a signed POST to your URL and retried for a day until it is accepted."
       actions={
         canEdit && (
           <Button variant="default" leftSection={<IconPlus size={16} />} onClick={() => setEdited('new')}>
@@ -90,9 +89,7 @@ export function WebhooksSection() {
       <Loaded query={query}>
         {({ webhooks }) =>
           webhooks.length === 0 ? (
-            <Hint px="md" pb="md">
-              No webhooks yet. A workspace can have up to five.
-            </Hint>
+            <Hint p="md">No webhooks yet. A workspace can have up to five.</Hint>
           ) : (
             <Rows
               label="Webhooks"

@@ -9,7 +9,7 @@ import { getFormErrorText, isEqual } from '../ui/actions/form-errors.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
-import { type Column, RowName, Rows } from '../ui/rows.tsx';
+import { type Column, RowName, Rows, SecondLine } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { getErrorMessage } from '../ui/states/problem-alert.tsx';
@@ -115,7 +115,7 @@ function MemberName({ person }: { person: MemberOrInvitation }) {
     <RowName
       name={
         <>
-          {formatName(person)} {person.id === user.id && <Badge color="gray">you</Badge>}
+          {formatName(person)} {person.id === user.id && <Badge>you</Badge>}
         </>
       }
     >
@@ -129,7 +129,7 @@ function RoleText({ person }: { person: MemberOrInvitation }) {
   return (
     <>
       {formatRole(person.role)}
-      {group !== undefined && <Hint size="xs">by group {toVisible(group)}</Hint>}
+      {group !== undefined && <SecondLine>by group {toVisible(group)}</SecondLine>}
     </>
   );
 }
@@ -190,7 +190,7 @@ function InviteForm() {
           </Button>
         </Group>
       </Group>
-      <Hint size="xs" px="md" pb="md">
+      <Hint px="md" pb="md">
         No email is sent. Ask them to sign in here with that address to join.
       </Hint>
     </form>

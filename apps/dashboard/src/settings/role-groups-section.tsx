@@ -105,7 +105,7 @@ function AddForm({ roleGroups }: { roleGroups: readonly RoleGroup[] }) {
           </Button>
         </Group>
       </Group>
-      <Hint size="xs" px="md" pb="md">
+      <Hint px="md" pb="md">
         A group makes no one a member. Invite people first.
       </Hint>
     </form>

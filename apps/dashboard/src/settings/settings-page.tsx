@@ -1,4 +1,4 @@
-import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, List, Stack, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
 import { api } from '../api.ts';
@@ -8,7 +8,7 @@ import { queryKeys } from '../query-keys.ts';
 import { getFormErrorText } from '../ui/actions/form-errors.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 import { PageHeader } from '../ui/page-header.tsx';
-import { type Column, Rows } from '../ui/rows.tsx';
+import { type Column, Count, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
@@ -21,7 +21,7 @@ import { RoleGroupsSection } from './role-groups-section.tsx';
 export function SettingsPage() {
   return (
     <>
-      <PageHeader title="Settings" guide="docs/tutorial-team.md" text="The workspace and its members." />
+      <PageHeader title="Settings" guide="docs/tutorial-team.md" />
       <Stack gap="md">
         <WorkspaceSection />
         <MembersSection />
@@ -46,7 +46,7 @@ function WorkspaceSection() {
     refresh: [queryKeys.session],
   });
   return (
-    <Section title="Workspace" text="People see the name when they log in at one of its servers.">
+    <Section title="Workspace">
       <form onSubmit={form.onSubmit((values) => rename.mutate(values))}>
         <Group gap="sm" align="flex-start">
           <TextInput
@@ -78,10 +78,10 @@ function WorkspaceSection() {
 function AgentsSection() {
   const { management_url } = useSession();
   return (
-    <Section title="Agents" text="Agents can create, check, and test servers through the management server.">
-      <Text size="sm" mb="xs">
-        It signs in as you. There is no key to copy:
-      </Text>
+    <Section
+      title="Agents"
+      text="An agent with this command manages servers, signed in as you. There is no key to copy."
+    >
       <CodeBlock
         code={getClaudeCodeCommand({ name: 'toolhost', url: management_url, token: undefined })}
         label="command for Claude Code"
@@ -126,12 +126,10 @@ const quotaLabels: [name: keyof Quotas, label: string][] = [
 
 type Row = Partial<Quotas[keyof Quotas]> & { label: string };
 
-const formatNumber = (value: number | undefined, absent: string) => value?.toLocaleString('en') ?? absent;
-
 const columns: Column<Row>[] = [
   { label: 'Quota', cell: ({ label }) => label },
-  { label: 'Used', cell: ({ used }) => formatNumber(used, '–'), isEndAligned: true },
-  { label: 'Limit', cell: ({ limit }) => formatNumber(limit, 'unlimited'), isEndAligned: true },
+  { label: 'Used', cell: ({ used }) => <Count value={used} />, isEndAligned: true },
+  { label: 'Limit', cell: ({ limit }) => limit?.toLocaleString('en') ?? 'unlimited', isEndAligned: true },
 ];
 
 function QuotasSection() {

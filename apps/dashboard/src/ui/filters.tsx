@@ -16,7 +16,7 @@ export function Filters({ label, onClear, actions, children }: Props) {
     <Group gap="sm" mb="md" role="search" aria-label={label} align="flex-end">
       {children}
       {onClear && (
-        <Button variant="subtle" color="gray" leftSection={<IconX size={15} />} onClick={onClear}>
+        <Button variant="subtle" color="gray" leftSection={<IconX size={16} stroke={1.5} />} onClick={onClear}>
           Clear
         </Button>
       )}

@@ -1,6 +1,6 @@
-import { Anchor, Box, Group, Text, Title } from '@mantine/core';
+import { ActionIcon, Anchor, Box, Group, Text, Title, Tooltip } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
-import { IconChevronLeft } from '@tabler/icons-react';
+import { IconChevronLeft, IconHelp } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { type Guide, getGuideUrl } from '../guides.ts';
@@ -22,7 +22,7 @@ export function PageHeader({ title, section, text, guide, back, children }: Prop
   useDocumentTitle(`${section === undefined ? '' : `${section} – `}${title} – Toolhost`);
   const address = guide && getGuideUrl(guide);
   return (
-    <Box mb="lg">
+    <Box mb="md">
       {back && (
         <Anchor component={Link} to={back.to} size="sm" c="dimmed">
           <Group gap={2} component="span" display="inline-flex">
@@ -34,18 +34,31 @@ export function PageHeader({ title, section, text, guide, back, children }: Prop
       <Group justify="space-between" align="flex-start" gap="sm">
         <Box miw={0} flex="1 1 18rem">
           <Title order={1}>{title}</Title>
-          {(text || address) && (
-            <Text c="dimmed" size="sm" mt={4} maw={720}>
-              {text}{' '}
-              {address && (
-                <Anchor href={address} target="_blank" rel="noopener" size="sm" underline="always">
-                  Guide
-                </Anchor>
-              )}
+          {text && (
+            <Text c="dimmed" mt={4} maw={720}>
+              {text}
             </Text>
           )}
         </Box>
-        {children && <Group gap="sm">{children}</Group>}
+        <Group gap="xs" mih={32}>
+          {address && (
+            <Tooltip label="Guide">
+              <ActionIcon
+                component="a"
+                href={address}
+                target="_blank"
+                rel="noopener"
+                variant="subtle"
+                color="gray"
+                size="lg"
+                aria-label="Guide"
+              >
+                <IconHelp size={16} stroke={1.5} />
+              </ActionIcon>
+            </Tooltip>
+          )}
+          {children}
+        </Group>
       </Group>
     </Box>
   );

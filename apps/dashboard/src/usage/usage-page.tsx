@@ -8,10 +8,10 @@ import { callerLabels } from '../calls/call-labels.tsx';
 import { useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
-import { type Column, RowName, Rows } from '../ui/rows.tsx';
+import { type Column, Count, RowName, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { Loading } from '../ui/states/loading.tsx';
+import { LoadingCharts } from '../ui/states/loading.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { useOperationQuery } from '../use-operation-query.ts';
@@ -32,7 +32,7 @@ export function UsagePage() {
   const query = useOperationQuery(queryKeys.usage(days), 'getUsage', { days });
   return (
     <>
-      <PageHeader title="Usage" text="Calls by API key and server. Days are in UTC.">
+      <PageHeader title="Usage" text="Days are in UTC.">
         <Select
           aria-label="Time"
           data={periods.filter(({ value }) => Number(value) <= Math.max(30, retentionDays))}
@@ -59,7 +59,7 @@ export function UsagePage() {
             </div>
           ) : (
             <Stack gap="md">
-              <Suspense fallback={<Loading rows={1} height={260} />}>
+              <Suspense fallback={<LoadingCharts count={1} />}>
                 <DaysChart usage={usage} />
               </Suspense>
               <div className="th-card">
@@ -99,6 +99,6 @@ const columns: Column<Row>[] = [
     ),
   },
   { label: 'Server', cell: ({ server }) => toVisible(server) },
-  { label: 'Calls', isEndAligned: true, cell: ({ calls }) => calls.toLocaleString('en') },
-  { label: 'Failed', isEndAligned: true, cell: ({ errors }) => errors.toLocaleString('en') },
+  { label: 'Calls', isEndAligned: true, cell: ({ calls }) => <Count value={calls} /> },
+  { label: 'Failed', isEndAligned: true, cell: ({ errors }) => <Count value={errors} /> },
 ];

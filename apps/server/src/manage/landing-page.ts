@@ -3,30 +3,20 @@ import { renderPage } from '../http/page.ts';
 import { routes } from '../routes.ts';
 import { renderLocalSignInForm } from './local-sign-in.ts';
 
-const sampleTool = `{
-  "name": "get_repository",
-  "description": "Get a public repository",
-  "method": "GET",
-  "url": "https://api.github.com/repos/:owner/:repo",
-  "input_schema": {
-    "owner": { "type": "string" },
-    "repo": { "type": "string" }
-  }
-}`;
+const sampleImport = `https://api.example.com/openapi.json
+
+GET    /orders        →  list_orders
+GET    /orders/{id}   →  get_order
+POST   /orders        →  create_order
+PATCH  /orders/{id}   →  update_order`;
 
 const benefits = [
   [
-    'A tool is one HTTP request',
-    'Describe the request once: URL, arguments, and headers. Agents get a tool whose arguments are validated before anything is sent.',
+    'Import what you have',
+    'OpenAPI, Postman, HAR, or a curl command. Each operation becomes a tool, and nothing is lost silently.',
   ],
-  [
-    'Every MCP client',
-    'Claude, Cursor, VS Code, Codex, and every SDK connect to one URL. There is nothing to deploy for each server.',
-  ],
-  [
-    'Credentials stay safe',
-    'Secrets are sealed and sent only to their intended hosts. People log in with their own provider.',
-  ],
+  ['Connect every client', 'Claude, ChatGPT, Cursor, VS Code, and every SDK use one URL. There is nothing to deploy.'],
+  ['Keep credentials safe', 'Secrets are sealed and sent only to their hosts. People log in with their own provider.'],
 ] as const;
 
 /**
@@ -44,16 +34,13 @@ export function renderLandingPage(basePath: string, returnTo: string, isLocal: b
     html`<p class="brand"><img src="${basePath}/favicon.svg" width="28" height="28" alt="">Toolhost</p>
 <div class="columns">
 <div>
-<h1>HTTP APIs in, MCP servers out</h1>
-<p class="soft">Toolhost turns the APIs that you use into hosted MCP servers. Describe a request, and agents can call it a minute later.</p>
-<div class="actions">
-${signIn}
-<a class="button" href="${basePath}${routes.serverSchema}">Configuration schema</a>
-</div>
+<h1>Import an API. Agents call it a minute later.</h1>
+<p class="soft">Paste the URL of an API description, choose the operations, and connect a client. Toolhost hosts the MCP server.</p>
+<div class="actions">${signIn}</div>
 </div>
 <div>
-<pre>${sampleTool}</pre>
-<p class="soft">This is a complete tool. Every MCP client can call it, and only with valid arguments.</p>
+<pre>${sampleImport}</pre>
+<p class="soft">Each tool has the arguments of its operation, which are checked before anything is sent.</p>
 </div>
 ${benefits.map(([title, text]) => html`<div><h2>${title}</h2><p class="soft">${text}</p></div>`)}
 </div>`,

@@ -1,4 +1,4 @@
-import { Skeleton, Stack } from '@mantine/core';
+import { SimpleGrid, Skeleton, Stack } from '@mantine/core';
 
 /** Skeleton with roughly the shape of the content. */
 export function Loading({ rows = 4, height = 44 }: { rows?: number; height?: number }) {
@@ -11,9 +11,21 @@ export function Loading({ rows = 4, height = 44 }: { rows?: number; height?: num
   );
 }
 
+/** Height of a chart with its heading and panel. */
+const chartHeight = 226;
+
+export function LoadingCharts({ count }: { count: 1 | 2 }) {
+  return (
+    <SimpleGrid cols={{ base: 1, md: count }} spacing="md" role="status" aria-label="Loading">
+      <Skeleton height={chartHeight} radius="md" />
+      {count === 2 && <Skeleton height={chartHeight} radius="md" />}
+    </SimpleGrid>
+  );
+}
+
 export function LoadingPage() {
   return (
-    <Stack p="xl" maw={1100} mx="auto">
+    <Stack>
       <Skeleton height={32} width={220} radius="md" />
       <Loading />
     </Stack>

@@ -4,14 +4,12 @@ import { toVisible } from './visible.ts';
 
 export function CodeBlock({ code, label }: { code: string; label: string }) {
   return (
-    <Box pos="relative">
+    <Box pos="relative" className="th-code-block">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable text must be reachable by keyboard */}
       <section className="th-code" tabIndex={0} aria-label={label} style={{ paddingRight: '3rem' }}>
         {toVisible(code)}
       </section>
-      <Box pos="absolute" top={6} right={6}>
-        <CopyButton value={code} label={`Copy ${label}`} />
-      </Box>
+      <CopyButton value={code} label={`Copy ${label}`} />
     </Box>
   );
 }

@@ -3,5 +3,5 @@ import type { ReactNode } from 'react';
 
 /** Small gray text that explains adjacent content. */
 export function Hint(props: TextProps & { children: ReactNode }) {
-  return <Text size="sm" c="dimmed" {...props} />;
+  return <Text size="hint" c="dimmed" {...props} />;
 }
