@@ -80,6 +80,7 @@ describe('local mode in a container (LOCAL_MODE=container)', () => {
         assert.equal(status, 421, `${host} ${path}`);
         assert.doesNotMatch(text, /issuer|<form|list_projects/);
       }
+    assert.match(await sendUntilClosed(toolhost.url, 'GET / HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 421 /);
     for (const path of paths) {
       const head = `GET http://evil.example${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`;
       assert.match(await sendUntilClosed(toolhost.url, head), /^HTTP\/1\.1 421 /, path);
@@ -147,7 +148,8 @@ describe('local mode in a container (LOCAL_MODE=container)', () => {
       let page = await browser.get(`http://localhost:${publishedPort}/login?return_to=/servers`);
       assert.equal(getNextUrl(page).href, `${base}/login?return_to=/servers`);
       while (page.status !== 200) page = await browser.get(getNextUrl(page));
-      page = await browser.press(page, 'Continue');
+      const [, button = ''] = /<button[^>]*>([^<]+)/.exec(page.html) ?? [];
+      page = await browser.press(page, button);
       while (page.status !== 200) page = await browser.get(getNextUrl(page));
       assert.equal(page.url.href, `${base}/servers`);
       const { html } = await browser.get(`${base}/api/v1/session`);

@@ -122,7 +122,7 @@ describe('the repository URL', () => {
     }
     const url = 'https://github.com/acme/toolhost';
     for (const repository of ['acme/toolhost', `git+${url}.git`, { type: 'git', url: `git+${url}.git` }]) {
-      writeFileSync(join(copy, 'package.json'), JSON.stringify({ repository }));
+      writeFileSync(join(copy, 'package.json'), JSON.stringify({ type: 'module', repository }));
       const file = join(copy, 'apps', 'dashboard', 'vite.config.ts');
       const loaded = await loadConfigFromFile({ command: 'build', mode: 'production' }, file);
       const { __DOCUMENTATION__: documentation } = loaded?.config.define ?? {};
