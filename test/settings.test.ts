@@ -62,6 +62,55 @@ describe('the service configuration', () => {
     assert.match(stderr, /DATABASE_URL and DATABASE_URL_FILE: set only one of the two/);
   });
 
+  /** Settings that a stranger gets wrong, each with the sentence that says what to do. */
+  const wrongSettings: [title: string, env: () => NodeJS.ProcessEnv, message: RegExp][] = [
+    ['a port in words', () => ({ PORT: 'abc' }), /PORT: found "abc"; allowed: a whole number from 0 to 65535\. /],
+    [
+      'a port that does not exist',
+      () => ({ PORT: '65536' }),
+      /PORT: found "65536"; allowed: a whole number from 0 to /,
+    ],
+    [
+      'a negative limit',
+      () => ({ CONCURRENT_CALLS: '-5' }),
+      /CONCURRENT_CALLS: found "-5"; allowed: a whole number from 0\. /,
+    ],
+    [
+      'an unknown level',
+      () => ({ LOG_LEVEL: 'loud' }),
+      /LOG_LEVEL: found "loud"; allowed: fatal, error, warn, .*silent\. /,
+    ],
+    ['an unknown mode', () => ({ LOCAL_MODE: 'yes' }), /LOCAL_MODE: found "yes"; allowed: container, nothing\. /],
+    ['a host of another network', () => ({ HOST: 'foo' }), /HOST: found "foo"; allowed in local mode: 127\.0\.0\.1/],
+    [
+      'a base URL without a scheme',
+      () => ({ BASE_URL: 'xyz' }),
+      /BASE_URL: found "xyz"; allowed: the URL that clients use/,
+    ],
+    [
+      'a file as the data folder',
+      () => ({ DATA_DIR: file('a-file', 'x') }),
+      /a-file is a file; set DATA_DIR or --data-dir to another folder/,
+    ],
+    [
+      'a data folder below a file',
+      () => ({ DATA_DIR: join(file('another-file', 'x'), 'data') }),
+      /another-file\/data is below a file; set DATA_DIR or --data-dir to another folder/,
+    ],
+    [
+      'a data folder where no one can create one',
+      () => ({ DATA_DIR: '/proc/toolhost' }),
+      /\/proc\/toolhost cannot be created, .*; set DATA_DIR or --data-dir to another folder/,
+    ],
+  ];
+  for (const [title, getEnv, message] of wrongSettings)
+    it(`says what to do about ${title}`, async () => {
+      const { code, stdout, stderr } = await runServe(getEnv());
+      assert.deepEqual([code, stdout], [1, ''], stderr);
+      assert.match(stderr, message);
+      assert.doesNotMatch(stderr, /\bE[A-Z]{4,}\b|mkdir|^\s+at /m);
+    });
+
   it('accepts a drain delay for load balancers of 0 to 20 s', () => {
     const readDrainDelay = (text: string) => readConfig({ DRAIN_DELAY_SECONDS: text }, noFile).config.drainDelayMs;
     assert.deepEqual(['', '0', '2.5', '20'].map(readDrainDelay), [0, 0, 2500, 20_000]);

@@ -8,6 +8,7 @@ export const navigation: readonly Section[] = [
     pages: [
       'README.md',
       'docs/tutorial.md',
+      'docs/docker.md',
       'docs/frameworks.md',
       'docs/tutorial-team.md',
       'docs/tutorial-operator.md',

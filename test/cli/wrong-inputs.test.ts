@@ -331,7 +331,7 @@ describe('a command with a mistake', async () => {
     {
       title: 'an address of another machine',
       args: ['serve', '--port', '0', '--data-dir', join(folder, 'data')],
-      env: { HOST: '203.0.113.9' },
+      env: { HOST: '203.0.113.9', LOCAL_MODE: 'container' },
       message: /HOST: 203\.0\.113\.9 is not an address of this machine; set 127\.0\.0\.1/,
     },
     {

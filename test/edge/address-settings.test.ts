@@ -150,7 +150,7 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
 
   it('[sec E7] accepts the usual notations of HOST, BASE_URL, SERVER_HOSTS, and MANAGEMENT_SLUG', async () => {
     await assertStarts({ HOST: 'localhost', BASE_URL: 'http://LOCALHOST:8080/', SERVER_HOSTS: '*.Tools.localhost' });
-    await assertStarts({ HOST: '::', MANAGEMENT_SLUG: 'admin-tools' });
+    await assertStarts({ HOST: '::', LOCAL_MODE: 'container', MANAGEMENT_SLUG: 'admin-tools' });
     const OTEL_EXPORTER_OTLP_ENDPOINT = 'https://123:word@otlp.example.com/otlp';
     await assertStarts({ ...production, BASE_URL: 'https://Tools.example.com:443/', OTEL_EXPORTER_OTLP_ENDPOINT });
   });

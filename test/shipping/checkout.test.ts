@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
+import { loadConfigFromFile } from 'vite';
 import { type Repository, repositoryUrl } from '../../build/package/repository.ts';
 import { root } from '../files.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
@@ -109,5 +110,23 @@ describe('the repository URL', () => {
       assert.equal(repositoryUrl(field), url, JSON.stringify(field));
     for (const field of [undefined, 'gist:11081aaa281', 'git@example.com:acme/toolhost.git'])
       assert.equal(repositoryUrl(field), undefined, String(field));
+  });
+
+  it('[ship 1] builds the dashboard with links to the repository, whether the field is a string or an object', async (t) => {
+    // The configuration imports packages, so the copy is below node_modules.
+    const copy = mkdtempSync(join(root, 'node_modules', '.cache', 'repository-'));
+    t.after(() => rmSync(copy, { recursive: true, force: true }));
+    for (const path of ['apps/dashboard/vite.config.ts', 'build/package/repository.ts']) {
+      mkdirSync(join(copy, dirname(path)), { recursive: true });
+      copyFileSync(join(root, path), join(copy, path));
+    }
+    const url = 'https://github.com/acme/toolhost';
+    for (const repository of ['acme/toolhost', `git+${url}.git`, { type: 'git', url: `git+${url}.git` }]) {
+      writeFileSync(join(copy, 'package.json'), JSON.stringify({ type: 'module', repository }));
+      const file = join(copy, 'apps', 'dashboard', 'vite.config.ts');
+      const loaded = await loadConfigFromFile({ command: 'build', mode: 'production' }, file);
+      const { __DOCUMENTATION__: documentation } = loaded?.config.define ?? {};
+      assert.deepEqual(documentation, { site: process.env.SITE_URL, repository: url });
+    }
   });
 });

@@ -97,8 +97,9 @@ describe('the Dockerfile', () => {
   });
 });
 
-describe('the Compose file', () => {
+describe('the Compose files', () => {
   type Service = {
+    ports?: string[];
     environment?: Json;
     image?: string;
     networks: string[];
@@ -111,13 +112,35 @@ describe('the Compose file', () => {
     networks: Json;
   };
 
-  it('[ship 2] conforms to the Compose specification', () => {
+  const trial = parse(readDeployFile('compose', 'trial.yaml')) as { services: Record<string, Service> };
+
+  it('[ship 2] conform to the Compose specification', () => {
     // `name` is newer than the schema. Durations use the format of Go, not that of JSON Schema.
     const text = JSON.stringify(composeSchema, (key, value) => (key === 'format' ? undefined : value));
     const { id: _id, ...schema } = JSON.parse(text) as Json;
-    const { name: _name, ...schemaInput } = compose as Json;
-    const { valid, errors } = new Validator(schema, '2019-09').validate(schemaInput);
-    assert.ok(valid, JSON.stringify(errors.slice(-3)));
+    for (const file of [compose, trial]) {
+      const { name: _name, ...schemaInput } = file as Json;
+      const { valid, errors } = new Validator(schema, '2019-09').validate(schemaInput);
+      assert.ok(valid, JSON.stringify(errors.slice(-3)));
+    }
+  });
+
+  it('[ship 2] publish a trial without an identity provider only on 127.0.0.1, as does the command of its page', () => {
+    const { toolhost, ...others } = trial.services;
+    assert.deepEqual(others, {});
+    const { LOCAL_MODE, BASE_URL, ...environment } = toolhost?.environment ?? {};
+    assertKnown(Object.keys(environment), 'the Compose file of the trial');
+    assert.match(toolhost?.image ?? '', new RegExp(`toolhost:${version.replaceAll('.', '\\.')}\\}$`));
+    assert.equal(toolhost?.read_only, true);
+    const [port = '', ...otherPorts] = toolhost?.ports ?? [];
+    assert.match(port, /^127\.0\.0\.1:\$\{TOOLHOST_PORT:-8080\}:8080$/);
+    // The service builds its URLs with the published port.
+    const expected = ['container', `http://${port.replace(/:8080$/, '')}`, []];
+    assert.deepEqual([LOCAL_MODE, BASE_URL, otherPorts], expected);
+    const page = readFileSync(join(root, 'docs', 'docker.md'), 'utf8');
+    const [command = ''] = /^docker run .*$/m.exec(page) ?? [];
+    assert.match(command, /--publish 127\.0\.0\.1:8080:8080 --env LOCAL_MODE=container --volume toolhost:\/data /);
+    assert.doesNotMatch(dockerfile, /LOCAL_MODE/);
   });
 
   it('[ship 2] sets only variables that exist, waits for its dependencies, and keeps the databases on the internal network', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,8 +9,10 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { createGzip } from 'node:zlib';
+import { root } from '../files.ts';
 import { eventually } from '../support/eventually.ts';
 import { findTestCode } from '../support/find-test-code.ts';
+import { freshRequest } from '../support/fresh-request.ts';
 import { createCleanRootCommand } from '../support/image/clean-root.ts';
 import { type BuiltImage, runImageSteps } from '../support/image/image-steps.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
@@ -55,19 +57,24 @@ describe('the container image', () => {
     assert.ok(bytes / 1e6 + baseMegabytes < 100);
   });
 
-  it('[ship 2] serves a call with a read-only root file system, and stops on a signal', async () => {
-    const port = await findFreePort();
-    const settings = [`PORT=${port}`];
+  /** Starts the image as an engine does, and resolves when it is ready. */
+  async function startImage(settings: readonly string[]) {
     const [program, ...args] = buildCommand([...settings, ...image.entrypoint, ...image.command]);
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     const output = text(child.stderr);
     const exited = once(child, 'exit') as Promise<[number | null]>;
+    await new Promise((resolve, reject) => {
+      createInterface(child.stdout).on('line', (line) => line.startsWith('toolhost ready') && resolve(line));
+      exited.then(async () => reject(new Error(await output)));
+    });
+    return { child, exited, output };
+  }
+
+  it('[ship 2] serves a call with a read-only root file system, and stops on a signal', async () => {
+    const port = await findFreePort();
+    const settings = [`PORT=${port}`];
+    const { child, exited } = await startImage(settings);
     try {
-      const ready = new Promise((resolve, reject) => {
-        createInterface(child.stdout).on('line', (line) => line.startsWith('toolhost ready') && resolve(line));
-        exited.then(async () => reject(new Error(await output)));
-      });
-      await ready;
       // An overloaded service refuses calls, which happens right after the start on a busy machine.
       await eventually(async () => {
         const response = await fetch(`http://127.0.0.1:${port}/mcp/projects`, {
@@ -88,6 +95,33 @@ describe('the container image', () => {
       assert.match((await execFileAsync(backupProgram, backupArgs)).stdout, /^Wrote /);
       child.kill('SIGTERM');
       assert.equal((await exited)[0], 0);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
+  it('[ship 2] serves beyond its own loopback with the settings of docs/docker.md, and only as a name of this machine', async () => {
+    const page = readFileSync(join(root, 'docs', 'docker.md'), 'utf8');
+    const [command = ''] = /^docker run .*$/m.exec(page) ?? [];
+    const trialSettings = [...command.matchAll(/--env (\S+)/g)].map(([, setting = '']) => setting);
+    assert.deepEqual(trialSettings, ['LOCAL_MODE=container']);
+    const port = await findFreePort();
+    const settings = [...trialSettings, `PORT=${port}`];
+    const { child, exited, output } = await startImage(settings);
+    try {
+      // As the engine does, this reaches the service at an address other than 127.0.0.1.
+      const get = (path: string, host: string) =>
+        freshRequest(`http://127.0.0.2:${port}${path}`, { headers: { host } });
+      assert.equal((await get('/', `127.0.0.1:${port}`)).status, 200);
+      const { status, headers } = await get('/login', `localhost:${port}`);
+      assert.deepEqual([status, headers.location], [302, `http://127.0.0.1:${port}/login`]);
+      for (const path of ['/', '/login', '/mcp/projects', '/.well-known/oauth-protected-resource/mcp/manage'])
+        assert.equal((await get(path, `evil.example:${port}`)).status, 421, path);
+      const [healthcheckProgram, ...healthcheckArgs] = buildCommand([...settings, ...image.healthcheck]);
+      await execFileAsync(healthcheckProgram, healthcheckArgs);
+      child.kill('SIGTERM');
+      assert.equal((await exited)[0], 0);
+      assert.match(await output, /Only publishing it on 127\.0\.0\.1 keeps neighbors out/);
     } finally {
       child.kill('SIGKILL');
     }

@@ -64,7 +64,7 @@ describe('the supply chain of a release', () => {
     const commandImages = steps.flatMap(({ run = '' }) =>
       [...run.matchAll(/(?<=\s)(?:[\w.-]+\/)+[\w.-]+:[\w.-]+(?:@\S+)?/g)].map(([image]) => image),
     );
-    const compose = findImages(parse(read('deploy/compose/compose.yaml')));
+    const compose = ['compose.yaml', 'trial.yaml'].flatMap((file) => findImages(parse(read('deploy/compose', file))));
     const images = [
       ...['Dockerfile', 'deploy/compose/pgbouncer/Dockerfile'].flatMap((file) => findDockerfileImages(read(file))),
       ...compose.map((image) => image.replace(/^\$\{TOOLHOST_IMAGE:-(.*)\}$/, '$1')),
@@ -73,7 +73,7 @@ describe('the supply chain of a release', () => {
       ...commandImages,
     ];
     // The number proves that the patterns above still find every image.
-    assert.equal(images.length, 11, images.join('\n'));
+    assert.equal(images.length, 12, images.join('\n'));
     const floatingImages = new Set(images.filter((image) => !/:[\w.-]+@sha256:[0-9a-f]{64}$/.test(image)));
     assert.deepEqual([...floatingImages], Object.keys(unpinnedImages));
   });
@@ -106,6 +106,8 @@ describe('the supply chain of a release', () => {
     assertMapped(privilegedJobs, ({ id }) => id, [
       'release.yml: image',
       'release.yml: publish',
+      'release.yml: chart',
+      'release.yml: site',
       'security.yml: codeql',
     ]);
     const commands = privilegedJobs.flatMap((job) => job.steps.flatMap(({ run = '' }) => run.split('\n')));

@@ -2,7 +2,7 @@ import type { DocumentUse } from '@toolhost/mcp-clients/client-documents';
 import { type EgressAllow, parseEgressAllow } from '@toolhost/safe-http/egress';
 import type { EgressProxy } from '@toolhost/safe-http/egress-proxy';
 import { toHostName } from '@toolhost/safe-http/host-name';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { getDefaultDataDir } from './data-folder.ts';
 import { parseMasterKeys } from './master-keys.ts';
 import { defaultQuotas, parseQuotas, type Quotas } from './quotas.ts';
@@ -30,6 +30,8 @@ export type Config = {
   mode: Mode;
   port: number;
   host: string;
+  /** True in local mode with LOCAL_MODE=container: the port is published by a container engine, which decides who reaches it. */
+  isInContainer: boolean;
   /** Undefined until it is derived from the port, in local mode without BASE_URL. */
   baseUrl: string | undefined;
   dataDir: string;
@@ -109,8 +111,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const masterKeys =
     values.MASTER_KEY === '' ? undefined : tryOrReport(() => parseMasterKeys(values.MASTER_KEY), problems);
   const certificateAuthorities = tryOrReport(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
-  if (mode === 'production') problems.push(...findProductionProblems(values, baseUrl as string));
-  problems.push(...findIdentityProblems(values, mode));
+  problems.push(...findModeProblems(values, mode, baseUrl));
   const egressAllow = tryOrReport(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
   const egressProxy = tryOrReport(() => parseEgressProxy(values.EGRESS_PROXY), problems);
   const allowedOrigins = tryOrReport(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
@@ -124,7 +125,8 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const config: Config = {
     mode,
     port: values.PORT,
-    host: values.HOST || (mode === 'local' ? '127.0.0.1' : '0.0.0.0'),
+    host: values.HOST || (mode === 'local' && values.LOCAL_MODE === '' ? '127.0.0.1' : '0.0.0.0'),
+    isInContainer: mode === 'local' && values.LOCAL_MODE === 'container',
     baseUrl,
     dataDir: values.DATA_DIR || getDefaultDataDir(),
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
@@ -201,12 +203,24 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
     const result = schema.safeParse(env[name]?.trim() || fallback);
     if (result.success) values[name] = result.data;
     else {
-      problems.push(`${name}: found ${quoteSetting(env[name] ?? '')}; allowed: ${meaning}`);
+      problems.push(`${name}: found ${quoteSetting(env[name] ?? '')}; allowed: ${formatAllowed(schema)}${meaning}`);
       values[name] = schema.parse(fallback);
     }
   }
   return values as Values;
 }
+
+/** Returns the start of a sentence that names the values of a schema with a range or a list; empty for other schemas. */
+function formatAllowed(schema: z.ZodType): string {
+  const { anyOf = [], ...own } = z.toJSONSchema(schema);
+  const { type, minimum, maximum = Number.MAX_SAFE_INTEGER, enum: choices } = anyOf.find(isRange) ?? own;
+  if (choices) return `${choices.map((choice) => choice || 'nothing').join(', ')}. `;
+  if (minimum === undefined) return '';
+  const end = maximum === Number.MAX_SAFE_INTEGER ? '' : ` to ${maximum}`;
+  return `a ${type === 'integer' ? 'whole ' : ''}number from ${minimum}${end}. `;
+}
+
+const isRange = ({ minimum }: { minimum?: number | undefined }) => minimum !== undefined;
 
 /** Returns the base URL; undefined if it is derived from the port later, in local mode without BASE_URL. */
 function readBaseUrl(values: Values, problems: string[]): string | undefined {
@@ -215,9 +229,15 @@ function readBaseUrl(values: Values, problems: string[]): string | undefined {
   const baseUrl = parseServiceUrl(text);
   if (baseUrl === undefined)
     problems.push(
-      `BASE_URL: found ${quoteSetting(text)}; allowed: the URL that clients use, such as https://tools.example.com or https://example.com/tools`,
+      `BASE_URL: found ${quoteSetting(text)}; allowed: the URL that clients use, such as https://tools.example.com or https://example.com/tools, or nothing for local mode`,
     );
   return baseUrl;
+}
+
+/** Finds what the mode requires or excludes. Production mode has a base URL. */
+function findModeProblems(values: Values, mode: Mode, baseUrl: string | undefined): string[] {
+  const problems = mode === 'production' ? findProductionProblems(values, baseUrl ?? '') : findExposureProblems(values);
+  return [...problems, ...findIdentityProblems(values, mode)];
 }
 
 function findProductionProblems(values: Values, baseUrl: string): string[] {
@@ -229,6 +249,14 @@ function findProductionProblems(values: Values, baseUrl: string): string[] {
   if (values.ALLOWED_HOSTS !== '')
     problems.push('ALLOWED_HOSTS: only allowed in local mode; in production mode, BASE_URL is the only URL');
   return problems;
+}
+
+/** Checks that only this machine reaches local mode, which signs in whoever reaches it. */
+function findExposureProblems({ HOST: host, LOCAL_MODE: localMode }: Values): string[] {
+  if (localMode === 'container' || host === '' || host === '::1' || isLoopback(host)) return [];
+  return [
+    `HOST: found ${quoteSetting(host)}; allowed in local mode: 127.0.0.1, localhost, or ::1, because whoever reaches it can sign in. To serve other machines, set BASE_URL to a public https:// URL. In a container, set LOCAL_MODE=container and publish the port on 127.0.0.1 only`,
+  ];
 }
 
 /**

@@ -1,6 +1,6 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, sep } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 import { resourceFolder } from './resource-folder.ts';
 import { commit } from './version.ts';
@@ -13,7 +13,7 @@ export function getDefaultDataDir(): string {
   // Only a compiled program has a commit.
   const isInCheckout = commit === undefined && `${folder}${sep}`.startsWith(join(resourceFolder, sep));
   if (isInCheckout) return folder === resourceFolder ? relativeFolder : join(resourceFolder, relativeFolder);
-  return statSync(relativeFolder, { throwIfNoEntry: false })?.isDirectory() ? relativeFolder : getUserDataFolder();
+  return isFolder(relativeFolder) ? relativeFolder : getUserDataFolder();
 }
 
 /** Returns the folder for this program in the user's data folder of the operating system. */
@@ -28,6 +28,7 @@ function getUserDataFolder(): string {
 const folderErrors: { readonly [code: string]: string } = {
   EACCES: 'cannot be created, because this user has no permission',
   EEXIST: 'is a file',
+  ENOENT: 'cannot be created, because its file system does not allow new folders',
   ENOTDIR: 'is below a file',
   EPERM: 'cannot be created, because this user has no permission',
   EROFS: 'cannot be created, because the file system is read-only',
@@ -36,7 +37,7 @@ const folderErrors: { readonly [code: string]: string } = {
 /** Creates the folder of DATA_DIR for its owner only. @throws AppError unavailable */
 export function createDataFolder(dataDir: string): void {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    createFolder(resolve(dataDir));
   } catch (error) {
     const problem = folderErrors[String((error as NodeJS.ErrnoException).code)];
     throw new AppError(
@@ -46,3 +47,21 @@ export function createDataFolder(dataDir: string): void {
     );
   }
 }
+
+/**
+ * Creates a folder and those above it. The recursive `mkdirSync` of Node.js never returns on a file system that refuses
+ * new folders as /proc does.
+ */
+function createFolder(folder: string): void {
+  const parent = dirname(folder);
+  if (isFolder(folder)) return;
+  if (parent !== folder && !existsSync(parent)) createFolder(parent);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have just created it.
+    if (!isFolder(folder)) throw error;
+  }
+}
+
+const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;

@@ -38,9 +38,11 @@ export function createServerHosts(suffix: string, baseUrl: string): ServerHosts 
 export type ServiceHosts = {
   /** `host[:port]` values of the base URL and, in local mode, of every name of this machine. */
   names: ReadonlySet<string>;
+  /** Returns true for one of `names` and, in a container, for a loopback name with any port. */
+  includes(host: string): boolean;
   /** Path of the base URL. */
   path: string;
-  /** Returns the base URL with the host of a request if that is one of `names`, otherwise the configured base URL. */
+  /** Returns the base URL with the host of a request if that is included, otherwise the configured base URL. */
   getBaseUrl(host: string | undefined): string;
   /**
    * Returns true if a URL leads to one of these hosts, or to a server's own host. Other paths of the base URL's host
@@ -55,11 +57,17 @@ export type ServiceHostOptions = {
   serverHosts: string | undefined;
   /** Additional names of this machine in local mode: hosts, with a port if it differs from the base URL's. */
   allowedHosts: readonly string[];
+  /** True if the port of the requests is unknown, because a container engine publishes it. */
+  isInContainer: boolean;
 };
 
 const localHostNames = ['localhost', '127.0.0.1', '[::1]'];
 
-export function createServiceHosts({ baseUrl, mode, serverHosts, allowedHosts }: ServiceHostOptions): ServiceHosts {
+/** Matches a Host header that reached a published port from the machine of the container engine. */
+const publishedHostPattern = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/;
+
+export function createServiceHosts(options: ServiceHostOptions): ServiceHosts {
+  const { baseUrl, mode, serverHosts, allowedHosts, isInContainer } = options;
   const { host, port, protocol } = new URL(baseUrl);
   const path = getBasePath(baseUrl);
   // Also matches paths that proxies may turn into one below the base path: they may decode, merge slashes, or fold case.
@@ -68,12 +76,15 @@ export function createServiceHosts({ baseUrl, mode, serverHosts, allowedHosts }:
   const localHosts = mode === 'local' ? [...localHostNames.map((name) => addPort(name, port)), ...extraHosts] : [];
   const names = new Set([host, ...localHosts]);
   const serverHostMap = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
+  const includes = (name: string) =>
+    names.has(name) || (isInContainer && publishedHostPattern.test(name) && URL.canParse(`${protocol}//${name}`));
   return {
     names,
     path,
+    includes,
     getBaseUrl(requestHost) {
       const name = requestHost?.toLowerCase() ?? host;
-      return name !== host && names.has(name) ? `${protocol}//${name}${path}` : baseUrl;
+      return name !== host && includes(name) ? `${protocol}//${name}${path}` : baseUrl;
     },
     // The scheme is ignored: browsers switch to https where Strict-Transport-Security tells them to (RFC 6797).
     includesUrl(url) {

@@ -18,7 +18,13 @@ export const variables = {
     schema: z.string().refine((text) => text === '' || isHost(text)),
     fallback: '',
     meaning:
-      'Address to listen on, without brackets or port; by default 127.0.0.1 in local mode, 0.0.0.0 in production mode.',
+      'Address to listen on, without brackets or port; by default 127.0.0.1 in local mode, 0.0.0.0 in production mode and with LOCAL_MODE=container. Without LOCAL_MODE=container, local mode only listens on loopback addresses.',
+  },
+  LOCAL_MODE: {
+    schema: z.enum(['container', '']),
+    fallback: '',
+    meaning:
+      'Set to container in a container whose port is only published on 127.0.0.1: local mode then listens on every address, and accepts the host names 127.0.0.1, localhost, and [::1] with any port. Ignored in production mode.',
   },
   BASE_URL: {
     schema: z.string(),

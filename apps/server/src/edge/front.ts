@@ -154,7 +154,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
 
 function createEdgeRules(config: Config & { baseUrl: string }): EdgeRules {
   const { protocol } = new URL(config.baseUrl);
-  const { names: hosts, getBaseUrl } = createServiceHosts(config);
+  const { names: hosts, includes, getBaseUrl } = createServiceHosts(config);
   // In local mode metrics need no token, so they require a host name of this service. Otherwise a web page could
   // resolve its own name to this machine.
   const hostIndependentPaths = new Set<string>([
@@ -164,6 +164,7 @@ function createEdgeRules(config: Config & { baseUrl: string }): EdgeRules {
   ]);
   return {
     hosts,
+    isPublished: includes,
     getAlternativeBaseUrl(host) {
       const requestedBaseUrl = getBaseUrl(host);
       return requestedBaseUrl === config.baseUrl ? undefined : requestedBaseUrl;
@@ -260,6 +261,8 @@ function setHost({ headers, rawHeaders }: IncomingMessage, host: string): void {
 type EdgeRules = {
   /** `host[:port]` values of this service. */
   hosts: ReadonlySet<string>;
+  /** Returns true for a host that is none of `hosts`, but may be the published port of this container. */
+  isPublished: (host: string) => boolean;
   /** Returns the base URL for a host, if it is another name of this machine. */
   getAlternativeBaseUrl: (host: string | undefined) => string | undefined;
   /** Paths served under any host name, because probes use the IP address. */
@@ -299,10 +302,7 @@ function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isS
   if (request.headers['transfer-encoding'] !== undefined) checkTransferCoding(request);
   const host = request.headers.host?.toLowerCase();
   if (!isServerHost && !rules.hostIndependentPaths.has(path) && (host === undefined || !rules.hosts.has(host)))
-    throw new AppError(
-      'misdirected',
-      'this service does not serve that host name; the operator sets its URL with BASE_URL, or in local mode adds host names with ALLOWED_HOSTS',
-    );
+    checkPublishedHost(request, host, rules);
   if (!path.startsWith('/'))
     throw new AppError(
       'invalid',
@@ -324,6 +324,24 @@ function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isS
     throw new AppError(
       'loop',
       'this request was sent by a tool of this service; a hosted server cannot call another one',
+    );
+}
+
+/**
+ * Checks a host that is not a name of this service. On another published port, clients with a key work. Pages would show
+ * URLs with the wrong port, and a sign-in would return to it.
+ * @throws AppError misdirected
+ */
+function checkPublishedHost({ method, headers }: IncomingMessage, host: string | undefined, rules: EdgeRules): void {
+  if (host === undefined || !rules.isPublished(host))
+    throw new AppError(
+      'misdirected',
+      'this service does not serve that host name; the operator sets its URL with BASE_URL, or in local mode adds host names with ALLOWED_HOSTS',
+    );
+  if (acceptsPage(method, headers.accept))
+    throw new AppError(
+      'misdirected',
+      `this container is published on another port than it expects; start it again with BASE_URL=http://${host}`,
     );
 }
 

@@ -24,6 +24,10 @@ export function formatGreeting(config: Config, baseUrl: string): string {
     `${serviceSetting}${programName} import https://api.example.com/openapi.json`,
     '',
   ];
+  if (config.isInContainer)
+    lines.push(
+      '  Container      Anyone who reaches its port can sign in. Only publishing it on 127.0.0.1 keeps neighbors out.',
+    );
   if (config.mode === 'local' && config.demo) {
     const url = buildUrl(baseUrl, routes.mcp, exampleSlug);
     lines.push(

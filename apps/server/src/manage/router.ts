@@ -109,7 +109,12 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
   };
 }
 
-function addSignIn(web: Hono<Env>, { canSignOut, signIn }: WebDeps): void {
+function addSignIn(web: Hono<Env>, { baseUrl, canSignOut, signIn }: WebDeps): void {
+  // A sign-in ends at the base URL. If it began under another name of this machine, its cookie would be missing there.
+  web.get(routes.login, (c, next) => {
+    const isAtBaseUrl = c.req.header('host')?.toLowerCase() === new URL(baseUrl).host;
+    return isAtBaseUrl ? next() : Promise.resolve(c.redirect(baseUrl + routes.login + new URL(c.req.url).search));
+  });
   web.use(routes.logout, async (c, next) => {
     if (!canSignOut(c.env.incoming))
       throw new AppError('tooMany', 'too many sign-outs from this IP address; retry in a minute', { retryAfterS: 60 });

@@ -16,7 +16,7 @@ export type DevService = {
 };
 
 /** Environment variables that a development service uses. */
-const inheritedVariables = ['PORT', 'HOST', 'EGRESS_ALLOW', 'LOG_LEVEL', 'MANAGEMENT_SLUG'] as const;
+const inheritedVariables = ['PORT', 'HOST', 'LOCAL_MODE', 'EGRESS_ALLOW', 'LOG_LEVEL', 'MANAGEMENT_SLUG'] as const;
 
 /** @throws ConfigError, AppError conflict */
 export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevService> {

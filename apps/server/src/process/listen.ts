@@ -56,11 +56,14 @@ function createPortInUseError(port: number): AppError {
   return new AppError('conflict', `port ${port} is in use; stop the process that uses it, or set PORT or --port`);
 }
 
+/** Codes for an address of another machine, and for a name that leads to no address. */
+const unknownAddressCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'];
+
 function explainListenError(error: NodeJS.ErrnoException, port: number, host: string): Error {
   if (error.code === 'EADDRINUSE') return createPortInUseError(port);
   if (error.code === 'EACCES')
     return new AppError('forbidden', `this user may not listen on port ${port}; set PORT or --port to 1024 or higher`);
-  if (error.code === 'EADDRNOTAVAIL')
+  if (error.code !== undefined && unknownAddressCodes.includes(error.code))
     return new AppError('invalid', `HOST: ${host} is not an address of this machine; set 127.0.0.1, 0.0.0.0, or ::`);
   return error;
 }

@@ -1,10 +1,11 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, fsyncSync, openSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { createDataFolder } from '../../data-folder.ts';
 
 /**
  * Durability of commits. `FULL` syncs at every commit, so that acknowledged changes survive a power failure. `NORMAL`
@@ -116,7 +117,6 @@ export function isBusy(error: unknown): boolean {
 
 /** Mode bits that grant access to the group and to all other users. */
 const groupAndOthersMask = 0o077;
-const privateFolderMode = 0o700;
 export const privateFileMode = 0o600;
 
 /** Names of the files that this service writes to its data folder. */
@@ -128,7 +128,7 @@ const ownFileNames = /^(toolhost\.sqlite|projects-example\.sqlite|master\.key|un
  * sentences for the log about files that other users of the machine can still read.
  */
 export function createPrivateDataFolder(folder: string): string[] {
-  mkdirSync(folder, { recursive: true, mode: privateFolderMode });
+  createDataFolder(folder);
   const names = readdirSync(folder);
   const ownFiles = names.filter((name) => ownFileNames.test(name));
   const exposed = ownFiles.filter((name) => !restrictToOwner(join(folder, name))).map((name) => join(folder, name));

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { after, describe, it } from 'node:test';
+import { createBrowser, getNextUrl, visibleText } from '../support/browser/browser.ts';
+import { type FreshRequest, freshRequest } from '../support/fresh-request.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { buildProductionEnv } from '../support/toolhost/production-env.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
+import { sendUntilClosed } from '../support/upstreams/raw-request.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
+
+const exampleKey = 'local-example-key';
+const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
+
+/** Paths of every kind of endpoint, except the probes, which load balancers send to an IP address. */
+const paths = [
+  ...['/', '/servers', '/favicon.svg', '/login', '/login/callback?code=x', '/local-identity/auth'],
+  ...['/mcp/projects', '/mcp/manage', '/mcp/manage/authorize', '/mcp/manage/callback'],
+  ...['/.well-known/oauth-protected-resource/mcp/manage', '/.well-known/oauth-authorization-server/mcp/manage'],
+  ...['/.well-known/ai-catalog.json', '/api/v1/session', '/api/v1/openapi.json', '/metrics'],
+];
+
+/** Names that a hostile web page can resolve to this machine, and spellings that only resemble an accepted name. */
+const getForgedHosts = (port: string) =>
+  [
+    ...[
+      'evil.example',
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+      'evil-localhost',
+      'localhost.',
+      '127.0.0.2',
+    ],
+    ...['0.0.0.0', '[::]', '[::ffff:127.0.0.1]', '127.1', '2130706433', '192.168.1.5', 'toolhost', 'me@localhost'],
+  ].flatMap((name) => [name, `${name}:${port}`]);
+
+describe('local mode in a container (LOCAL_MODE=container)', () => {
+  const fixtures = useFixtures();
+  const toolhost = fixtures.start(
+    () =>
+      startChildToolhost({
+        DATA_DIR: fixtures.folder(),
+        DEMO: '1',
+        LOCAL_MODE: 'container',
+        ALLOWED_HOSTS: 'compose-name:8080',
+      }),
+    (service) => service.end(),
+  );
+  const send = (path: string, host: string, { headers, ...request }: FreshRequest = {}) =>
+    freshRequest(toolhost.url + path, { ...request, headers: { host, ...headers } });
+
+  it('[ship 2] listens on every address of the container, and says in the banner what keeps neighbors out', async () => {
+    const { port } = new URL(toolhost.url);
+    assert.equal((await fetch(`http://127.0.0.2:${port}/livez`)).status, 200);
+    assert.match(
+      toolhost.output('stderr'),
+      /^ {2}Container .*Only publishing it on 127\.0\.0\.1 keeps neighbors out\.$/m,
+    );
+  });
+
+  it('[ship 2] accepts the loopback names with any port, and ALLOWED_HOSTS', async () => {
+    const { port } = new URL(toolhost.url);
+    const names = ['127.0.0.1', 'localhost', '[::1]', 'LocalHost'];
+    const hosts = names.flatMap((name) => [name, `${name}:${port}`, `${name}:9000`, `${name}:1`]);
+    for (const host of [...hosts, 'compose-name:8080']) {
+      const { status, text } = await send('/mcp/projects', host, { key: exampleKey, body: list });
+      assert.equal(status, 200, host);
+      assert.match(text, /list_projects/);
+    }
+  });
+
+  it('[sec E7] refuses every other host with 421 at every endpoint, in the Host header and in an absolute target', async () => {
+    const { port } = new URL(toolhost.url);
+    for (const host of [...getForgedHosts(port), 'localhost:99999', 'localhost:', 'compose-name'])
+      for (const path of paths) {
+        const { status, text } = await send(path, host, { key: exampleKey });
+        assert.equal(status, 421, `${host} ${path}`);
+        assert.doesNotMatch(text, /issuer|<form|list_projects/);
+      }
+    assert.match(await sendUntilClosed(toolhost.url, 'GET / HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 421 /);
+    for (const path of paths) {
+      const head = `GET http://evil.example${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`;
+      assert.match(await sendUntilClosed(toolhost.url, head), /^HTTP\/1\.1 421 /, path);
+    }
+  });
+
+  it('[sec E7] rejects web pages of other ports of this machine, although it accepts these ports as its own', async () => {
+    for (const origin of ['http://127.0.0.1:9000', 'http://localhost:3000', 'http://[::1]'])
+      for (const path of ['/mcp/projects', '/api/v1/session']) {
+        const host = new URL(toolhost.url).host;
+        const { status } = await send(path, host, { key: exampleKey, body: list, headers: { origin } });
+        assert.equal(status, 403, `${origin} ${path}`);
+      }
+  });
+
+  it('[mcp 57] builds OAuth metadata and the challenge from an accepted host with any port', async () => {
+    for (const host of ['localhost:9000', '127.0.0.1:1', '[::1]']) {
+      const url = `http://${host}/mcp/manage`;
+      const { body: resource } = await send('/.well-known/oauth-protected-resource/mcp/manage', host);
+      assert.deepEqual([resource.resource, resource.authorization_servers], [url, [url]]);
+      const { body: server } = await send('/.well-known/oauth-authorization-server/mcp/manage', host);
+      assert.deepEqual([server.issuer, server.token_endpoint], [url, `${url}/token`]);
+      const { status, headers } = await send('/mcp/manage', host, { body: list });
+      const metadata = `"http://${host}/.well-known/oauth-protected-resource/mcp/manage"`;
+      assert.deepEqual([status, String(headers['www-authenticate']).includes(metadata)], [401, true], host);
+    }
+  });
+
+  it('[ship 2] tells a person on another published port which BASE_URL to set, before any page shows a wrong URL', async () => {
+    const browser = createBrowser('203.0.113.1', (url, options) => {
+      const headers = { ...(options?.headers as Record<string, string>), host: 'localhost:9000' };
+      const { pathname, search } = new URL(String(url));
+      return freshRequest(toolhost.url + pathname + search, { headers }).then(
+        (reply) => new Response(reply.text, { status: reply.status }),
+      );
+    });
+    for (const path of ['/', '/login', '/mcp/manage/authorize']) {
+      const page = await browser.get(`http://localhost:9000${path}`);
+      assert.equal(page.status, 421);
+      assert.match(visibleText(page), /another port.*start it again with BASE_URL=http:\/\/localhost:9000/);
+    }
+  });
+
+  it('[ship 2] signs in at localhost and at another published port that BASE_URL names', async () => {
+    const port = await findFreePort();
+    const publisher = createServer((client) => {
+      const service = connect(port, '127.0.0.1');
+      for (const [from, to] of [
+        [client, service],
+        [service, client],
+      ] as const)
+        from.on('error', () => to.destroy()).pipe(to);
+    });
+    await once(publisher.listen(0, '127.0.0.1'), 'listening');
+    const publishedPort = (publisher.address() as AddressInfo).port;
+    const base = `http://127.0.0.1:${publishedPort}`;
+    const published = await startChildToolhost({
+      DATA_DIR: fixtures.folder(),
+      LOCAL_MODE: 'container',
+      PORT: String(port),
+      BASE_URL: base,
+    });
+    try {
+      const browser = createBrowser();
+      let page = await browser.get(`http://localhost:${publishedPort}/login?return_to=/servers`);
+      assert.equal(getNextUrl(page).href, `${base}/login?return_to=/servers`);
+      while (page.status !== 200) page = await browser.get(getNextUrl(page));
+      const [, button = ''] = /<button[^>]*>([^<]+)/.exec(page.html) ?? [];
+      page = await browser.press(page, button);
+      while (page.status !== 200) page = await browser.get(getNextUrl(page));
+      assert.equal(page.url.href, `${base}/servers`);
+      const { html } = await browser.get(`${base}/api/v1/session`);
+      const session = JSON.parse(html) as Json;
+      assert.deepEqual([session.base_url, session.management_url], [base, `${base}/mcp/manage`]);
+    } finally {
+      await published.end();
+      publisher.close();
+    }
+  });
+
+  it('[sec E7] is ignored with a public BASE_URL, which stays the only host', async () => {
+    const port = await findFreePort();
+    const env = buildProductionEnv({ DATA_DIR: fixtures.folder(), LOCAL_MODE: 'container', PORT: String(port) });
+    const service = await startChildToolhost(env);
+    after(() => service.end());
+    assert.doesNotMatch(service.output('stderr'), /neighbors/);
+    for (const [host, status] of Object.entries({
+      'tools.example.com': 200,
+      localhost: 421,
+      [`127.0.0.1:${port}`]: 421,
+    }))
+      assert.equal((await freshRequest(`http://127.0.0.1:${port}/`, { headers: { host } })).status, status, host);
+  });
+});
+
+describe('local mode outside of a container', () => {
+  const fixtures = useFixtures();
+  const toolhost = fixtures.start(
+    () => startChildToolhost({ DATA_DIR: fixtures.folder(), DEMO: '1' }),
+    (service) => service.end(),
+  );
+
+  it('[sec E7] refuses to listen beyond loopback, and says what to do on a machine and in a container', async () => {
+    for (const HOST of ['0.0.0.0', '::', '192.168.1.5', 'foo', '127.0.0.1.evil.example']) {
+      const env = { DATA_DIR: fixtures.folder(), PORT: '0', HOST };
+      const { code, stdout, stderr } = await runToolhostCommand(['serve'], { env });
+      assert.deepEqual([code, stdout], [1, ''], HOST);
+      assert.match(stderr, /HOST: found ".*"; allowed in local mode: 127\.0\.0\.1, .*whoever reaches it can sign in/);
+      assert.match(
+        stderr,
+        /set BASE_URL to a public https:\/\/ URL\. In a container, set LOCAL_MODE=container and publish/,
+      );
+    }
+  });
+
+  it('[sec E7] is not reachable at other addresses, and refuses forged hosts and other ports with 421 at every endpoint', async () => {
+    const { port } = new URL(toolhost.url);
+    await assert.rejects(fetch(`http://127.0.0.2:${port}/livez`));
+    for (const host of [...getForgedHosts(port), 'localhost', 'localhost:9000', '127.0.0.1:9000'])
+      for (const path of paths) {
+        const headers = { host };
+        const { status } = await freshRequest(toolhost.url + path, { key: exampleKey, headers });
+        assert.equal(status, 421, `${host} ${path}`);
+      }
+  });
+});
