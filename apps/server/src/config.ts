@@ -3,6 +3,7 @@ import { type EgressAllow, parseEgressAllow } from '@toolhost/safe-http/egress';
 import type { EgressProxy } from '@toolhost/safe-http/egress-proxy';
 import { toHostName } from '@toolhost/safe-http/host-name';
 import type { z } from 'zod';
+import { readAllowedAddresses } from './allowed-addresses.ts';
 import { getDefaultDataDir } from './data-folder.ts';
 import { parseMasterKeys } from './master-keys.ts';
 import { defaultQuotas, parseQuotas, type Quotas } from './quotas.ts';
@@ -111,7 +112,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const certificateAuthorities = tryOrReport(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
   if (mode === 'production') problems.push(...findProductionProblems(values, baseUrl as string));
   problems.push(...findIdentityProblems(values, mode));
-  const egressAllow = tryOrReport(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
+  const egressAllow = readEgressAllow(values, mode, readFile, problems);
   const egressProxy = tryOrReport(() => parseEgressProxy(values.EGRESS_PROXY), problems);
   const allowedOrigins = tryOrReport(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
   const allowedHosts = tryOrReport(() => parseAllowedHosts(values.ALLOWED_HOSTS), problems) ?? [];
@@ -126,7 +127,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     port: values.PORT,
     host: values.HOST || (mode === 'local' ? '127.0.0.1' : '0.0.0.0'),
     baseUrl,
-    dataDir: values.DATA_DIR || getDefaultDataDir(),
+    dataDir: getDataDir(values),
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
     groupsClaim: values.OIDC_GROUPS_CLAIM,
@@ -206,6 +207,21 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
     }
   }
   return values as Values;
+}
+
+function getDataDir({ DATA_DIR: dataDir }: Values): string {
+  return dataDir || getDefaultDataDir();
+}
+
+/** Parses the operator's exceptions for outbound requests: EGRESS_ALLOW and, in local mode, the stored addresses. */
+function readEgressAllow(
+  values: Values,
+  mode: Mode,
+  readFile: (path: string) => string,
+  problems: string[],
+): EgressAllow {
+  const stored = mode === 'local' ? readAllowedAddresses(getDataDir(values), readFile) : '';
+  return [values.EGRESS_ALLOW, stored].flatMap((text) => tryOrReport(() => parseEgressAllow(text), problems) ?? []);
 }
 
 /** Returns the base URL; undefined if it is derived from the port later, in local mode without BASE_URL. */
