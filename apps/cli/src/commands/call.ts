@@ -2,7 +2,7 @@ import { AppError } from '@toolhost/errors/errors';
 import { createSuggestionBudget, suggestNearestOrList } from '@toolhost/errors/problems';
 import { parseJson } from '@toolhost/json/json';
 import type { ContentBlock } from '@toolhost/mcp-protocol/mcp';
-import { exampleSlug } from '@toolhost/server/command-line';
+import { exampleSlug, programName } from '@toolhost/server/command-line';
 import type { Input, Output } from '@toolhost/server/operations';
 import { toJsonSchema } from '@toolhost/tool-config/input-schema';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -23,6 +23,7 @@ type Fields = { [name: string]: unknown };
 type Options = ConnectionOptions &
   JsonOption & { arg?: NamedValue[]; args?: Fields; view?: string; token?: string; curl?: true };
 type Outcome = Output<'callTool'>;
+type ServerRecord = ServerWithConfig['server'];
 
 export function addCall(program: Command): void {
   addToolArguments(program.command('call'))
@@ -91,9 +92,9 @@ async function runCall(slug: string, tool: string, pairs: NamedValue[] | undefin
     return error;
   });
   if (client instanceof AppError) return callExample(tool, pairs, options, client);
-  const { exampleToken: knownToken, ...input } = await buildCallInput(client, { slug, tool, pairs }, options);
-  const sentToken = token || knownToken;
-  const outcome = await callTool(client, { ...input, ...(sentToken && { token: sentToken }) });
+  const { input, server } = await buildCallInput(client, { slug, tool, pairs }, options);
+  const sentToken = token || server?.example_token;
+  const outcome = await callTool(client, { ...input, ...(sentToken && { token: sentToken }) }, server);
   if (options.json) printJson(outcome);
   else print(outcome.content.map(formatBlock).join('\n'));
   if (outcome.left_out !== undefined) printMessage(outcome.left_out);
@@ -119,15 +120,20 @@ async function callExample(
   if (result.isError) process.exitCode = 1;
 }
 
-async function callTool(client: RestClient, input: Input<'callTool'>): Promise<Outcome> {
+async function callTool(
+  client: RestClient,
+  input: Input<'callTool'>,
+  server: ServerRecord | undefined,
+): Promise<Outcome> {
   try {
     return await client.run('callTool', input);
   } catch (error) {
     if (!(error instanceof AppError) || !error.problems.some(({ path }) => path === 'token')) throw error;
-    throw new AppError(
-      error.kind,
-      'the server forwards the token of its caller. Pass one with --token or TOOLHOST_TOKEN',
-    );
+    const advice =
+      server?.access === 'oauth' || server?.access === 'passthrough'
+        ? `the server ${server.slug} has a login. Log in and call the tool with: ${programName} doctor ${server.url} --login --call ${input.tool}`
+        : 'the server forwards the token of its caller. Pass one with --token or TOOLHOST_TOKEN';
+    throw new AppError(error.kind, advice);
   }
 }
 
@@ -162,7 +168,7 @@ async function runPreview(
   options: Options,
 ): Promise<void> {
   const client = await connect(options);
-  const { exampleToken: _, ...input } = await buildCallInput(client, { slug, tool, pairs }, options);
+  const { input } = await buildCallInput(client, { slug, tool, pairs }, options);
   const result = await client.run('previewToolCall', input);
   if (options.json) return printJson(result);
   if (result.refused !== undefined) printMessage(`The call would be refused: ${result.refused}.`);
@@ -180,12 +186,12 @@ async function buildCallInput(
   client: RestClient,
   { slug, tool, pairs = [] }: { slug: string; tool: string; pairs: NamedValue[] | undefined },
   { arg = [], args, view }: Options,
-): Promise<Input<'previewToolCall'> & { exampleToken?: string | undefined }> {
+): Promise<{ input: Input<'previewToolCall'>; server: ServerRecord | undefined }> {
   const stored = await readServer(client, slug);
   const properties = stored ? getInputProperties(stored, slug, tool) : {};
   const callArguments = { ...args, ...parseArguments([...pairs, ...arg], properties) };
-  const exampleToken = stored?.server.example_token;
-  return { slug, tool, ...(view !== undefined && { view }), arguments: callArguments, exampleToken };
+  const input = { slug, tool, ...(view !== undefined && { view }), arguments: callArguments };
+  return { input, server: stored?.server };
 }
 
 /** Returns the properties of the tool's input schema. @throws AppError for an unknown tool */
