@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { exampleSlug, exampleToken } from '../apps/server/src/local/example.ts';
+import { exampleSlug } from '../apps/server/src/example-server.ts';
 import { seed } from '../examples/seed/seed.ts';
 import { launchChromium, stopChromium } from '../test/support/browser/chromium.ts';
 import { readNavigationLabels } from '../test/support/browser/navigation-labels.ts';
@@ -20,8 +20,6 @@ type Picture = { name: string; path: string; prepare?: (page: Page) => Promise<v
 const viewport = { width: 1280, height: 800 };
 
 const tryTool: Picture['prepare'] = async (page) => {
-  const token = page.getByLabel('API token');
-  if (await token.isVisible()) await token.fill(exampleToken);
   await page.getByRole('button', { name: 'Call tool' }).click();
   await page.getByRole('region', { name: 'Result' }).scrollIntoViewIfNeeded();
 };

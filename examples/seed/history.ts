@@ -4,7 +4,7 @@ import type { Role } from '@toolhost/credentials/credential';
 import { newId } from '@toolhost/credentials/ids';
 import { type Input, type Output, operations } from '@toolhost/server/operations';
 import { localWorkspace } from '../../apps/server/src/config.ts';
-import { exampleSlug } from '../../apps/server/src/local/example.ts';
+import { exampleSlug } from '../../apps/server/src/example-server.ts';
 import type { Actor } from '../../apps/server/src/operations/operation.ts';
 import { type Runner, runOperation } from '../../apps/server/src/operations/run-operation.ts';
 import { insertSession } from '../../apps/server/src/store/people/sessions.ts';

@@ -9,7 +9,7 @@ import { createOperationDeps } from '../../apps/server/src/app/operation-deps.ts
 import { processClocks } from '../../apps/server/src/app/runtime-options.ts';
 import { type Config, localWorkspace, readConfig } from '../../apps/server/src/config.ts';
 import { getDefaultDataDir } from '../../apps/server/src/data-folder.ts';
-import { exampleSlug } from '../../apps/server/src/local/example.ts';
+import { exampleSlug } from '../../apps/server/src/example-server.ts';
 import { createLog } from '../../apps/server/src/log.ts';
 import { createConcurrencyLimiters } from '../../apps/server/src/operations/quotas/concurrency-limiters.ts';
 import type { Runner } from '../../apps/server/src/operations/run-operation.ts';

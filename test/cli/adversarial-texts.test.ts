@@ -175,7 +175,7 @@ describe('commands that receive texts of an adversarial service', async () => {
       { numRuns: getRunCount(40), examples: pastFailures },
     );
     for (const problems of [[null], 'text', [7], { length: 3 }, [{ path: 1, message: [] }]]) {
-      const body = JSON.stringify({ detail: 'no', problems });
+      const body = JSON.stringify({ code: 'x', detail: 'no', problems });
       service.respondWith((_request, response) => void response.writeHead(400).end(body));
       assertFailed(await run('servers', 'list'), /^error: [^\n]* Check the URL\.\n$/);
     }
@@ -205,7 +205,7 @@ describe('commands that receive texts of an adversarial service', async () => {
       const body = registered || responses[at];
       response.setHeader('content-type', 'application/json');
       if (!body) response.setHeader('www-authenticate', `Bearer resource_metadata="${metadata}"`);
-      response.writeHead(registered ? 201 : body ? 200 : 401).end(JSON.stringify(body ?? { detail: 'no' }));
+      response.writeHead(registered ? 201 : body ? 200 : 401).end(JSON.stringify(body ?? { code: 'x', detail: 'no' }));
     });
     const login = startLogin([url, '--no-browser'], { env });
     const authorization = new URL(await login.address).searchParams;

@@ -32,7 +32,7 @@ describe('output to a terminal', async () => {
     assert.match(stdout + stderr, /evil/);
   };
   const text = `evil${sequences}`;
-  const errorBody = { detail: text, problems: [{ path: text, message: text }] };
+  const errorBody = { code: 'x', detail: text, problems: [{ path: text, message: text }] };
   const actor = { actor_kind: 'key', actor_id: text, actor_name: text };
   const event = { id: 'e', at: '2026-11-22T10:00:00.000Z', ...actor, request_id: 'r', operation: text, target: text };
 
@@ -82,7 +82,7 @@ describe('output to a terminal', async () => {
   });
 
   it('[ship 7] contains no text in another order than stored', async () => {
-    respondWith(400, { detail: 'evil \u202elaed\u202c \u2066x\u2069' });
+    respondWith(400, { code: 'x', detail: 'evil \u202elaed\u202c \u2066x\u2069' });
     assert.doesNotMatch((await run('servers', 'list')).stderr, /[\u202a-\u202e\u2066-\u2069]/);
   });
 

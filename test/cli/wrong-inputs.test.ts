@@ -11,6 +11,7 @@ import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** A command with a mistake, and its message. Usage errors exit with 2. */
 type WrongInput = {
@@ -49,7 +50,11 @@ describe('a command with a mistake', async () => {
   });
   await once(page.listen(0, '127.0.0.1'), 'listening');
   const pageUrl = `http://127.0.0.1:${(page.address() as AddressInfo).port}`;
-  after(() => Promise.all([otherService.stop(), new Promise((resolve) => page.close(resolve))]));
+  // Responds like FastAPI.
+  const otherApi = await startRecordingUpstream();
+  otherApi.on('*', () => ({ status: 404, body: { detail: 'Not Found' } }));
+  const apiUrl = otherApi.url;
+  after(() => Promise.all([otherService.stop(), otherApi.close(), new Promise((resolve) => page.close(resolve))]));
   const input_schema = { id: { type: 'integer' } };
   await running.createServer({
     name: 'Shop',
@@ -71,6 +76,19 @@ describe('a command with a mistake', async () => {
   const describeApi = (more: object) =>
     JSON.stringify({ openapi: '3.0.3', info: { title: 'Pets', version: '1' }, ...more, paths });
   const api = write('api.json', describeApi({ servers: [{ url: 'https://pets.example.com' }] }));
+  otherApi.on('GET /openapi.json', () => ({ body: describeApi({}) }));
+  await running.createServer({
+    name: 'Members',
+    slug: 'members',
+    authentication: { type: 'Bearer' },
+    oauth: {
+      client_id: 'x',
+      client_secret: 'x',
+      authorization_url: 'https://login.example.com/authorize',
+      token_url: 'https://login.example.com/token',
+    },
+    tools: [buildToolAt('https://members.example.com', { name: 'get_order', input_schema })],
+  });
   const apiWithoutServer = write('no-server.json', describeApi({}));
   const otherKey = await otherService.createKey();
   const callKey = await running.createKey({ scopes: ['call'] });
@@ -414,6 +432,28 @@ describe('a command with a mistake', async () => {
       args: ['verify', shop],
       env: database,
       message: /the backup is damaged: .*use another backup/,
+    },
+    {
+      title: 'calls of a server that does not exist',
+      args: ['calls', '--server', 'shopp'],
+      message: /no such server in this workspace; did you mean `shop`\?/,
+    },
+    {
+      title: 'the URL of another API',
+      args: ['servers', 'list', '--url', apiUrl],
+      message: /responded with 404, but not like this version of toolhost\. Check the URL/,
+    },
+    {
+      title: 'a call of a server with a login',
+      args: ['call', 'members', 'get_order', 'id=7'],
+      message:
+        /the server members has a login\. Log in .*: bin\/toolhost doctor \S+\/mcp\/members --login --call get_order/,
+    },
+    {
+      title: 'a document of an API on this machine that the service may not call',
+      args: ['import', `${apiUrl}/openapi.json`],
+      message:
+        /address "http:\S+" cannot be called: .*EGRESS_ALLOW=127\.0\.0\.1:\d+\. Start the service with .* add --server/,
     },
     {
       title: 'a login at an address that is not Toolhost',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { exampleToken } from '../../apps/server/src/local/example.ts';
+import { exampleToken } from '../../apps/server/src/example-server.ts';
 import { startProjectsApi } from '../../examples/projects/upstream.ts';
 import { isFullSuite } from '../sets.ts';
 import { launchChromium } from '../support/browser/chromium.ts';

@@ -84,8 +84,13 @@ export function removeProblemList({ message, problems }: AppError): string {
 
 /** Converts a path such as `answers.region` or `servers[0]` to the option that sets it. */
 function nameArgument(path: string, message: string, names: FieldLabels): { path: string; message: string } {
-  if (path === 'answers.server' && message.startsWith('required: '))
-    return { path: '', message: 'the description has no server URL. Add --server https://api.example.com' };
+  if (path === 'answers.server' && message.startsWith('required: ')) {
+    // The document has an address that this service may not call.
+    const [, refusal] = /^required: (.* cannot be called: .*)\. What is /s.exec(message) ?? [];
+    const addServer = '--server https://api.example.com';
+    if (refusal === undefined) return { path: '', message: `The document has no server URL. Add ${addServer}` };
+    return { path: '', message: `${refusal}. Start the service with that setting, or add ${addServer}` };
+  }
   const [, field = '', rest = ''] = /^(\w+)(.*)$/s.exec(path) ?? [];
   const name = Object.hasOwn(names, field) ? names[field] : undefined;
   if (name === undefined) return { path, message };

@@ -3,6 +3,7 @@ import { type EgressAllow, parseEgressAllow } from '@toolhost/safe-http/egress';
 import type { EgressProxy } from '@toolhost/safe-http/egress-proxy';
 import { toHostName } from '@toolhost/safe-http/host-name';
 import { z } from 'zod';
+import { readAllowedAddresses } from './allowed-addresses.ts';
 import { getDefaultDataDir } from './data-folder.ts';
 import { parseMasterKeys } from './master-keys.ts';
 import { defaultQuotas, parseQuotas, type Quotas } from './quotas.ts';
@@ -112,7 +113,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     values.MASTER_KEY === '' ? undefined : tryOrReport(() => parseMasterKeys(values.MASTER_KEY), problems);
   const certificateAuthorities = tryOrReport(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
   problems.push(...findModeProblems(values, mode, baseUrl));
-  const egressAllow = tryOrReport(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
+  const egressAllow = readEgressAllow(values, mode, readFile, problems);
   const egressProxy = tryOrReport(() => parseEgressProxy(values.EGRESS_PROXY), problems);
   const allowedOrigins = tryOrReport(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
   const allowedHosts = tryOrReport(() => parseAllowedHosts(values.ALLOWED_HOSTS), problems) ?? [];
@@ -128,7 +129,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     host: values.HOST || (mode === 'local' && values.LOCAL_MODE === '' ? '127.0.0.1' : '0.0.0.0'),
     isInContainer: mode === 'local' && values.LOCAL_MODE === 'container',
     baseUrl,
-    dataDir: values.DATA_DIR || getDefaultDataDir(),
+    dataDir: getDataDir(values),
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
     groupsClaim: values.OIDC_GROUPS_CLAIM,
@@ -221,6 +222,21 @@ function formatAllowed(schema: z.ZodType): string {
 }
 
 const isRange = ({ minimum }: { minimum?: number | undefined }) => minimum !== undefined;
+
+function getDataDir({ DATA_DIR: dataDir }: Values): string {
+  return dataDir || getDefaultDataDir();
+}
+
+/** Parses the operator's exceptions for outbound requests: EGRESS_ALLOW and, in local mode, the stored addresses. */
+function readEgressAllow(
+  values: Values,
+  mode: Mode,
+  readFile: (path: string) => string,
+  problems: string[],
+): EgressAllow {
+  const stored = mode === 'local' ? readAllowedAddresses(getDataDir(values), readFile) : '';
+  return [values.EGRESS_ALLOW, stored].flatMap((text) => tryOrReport(() => parseEgressAllow(text), problems) ?? []);
+}
 
 /** Returns the base URL; undefined if it is derived from the port later, in local mode without BASE_URL. */
 function readBaseUrl(values: Values, problems: string[]): string | undefined {

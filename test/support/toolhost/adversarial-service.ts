@@ -43,7 +43,7 @@ export function respondJson(getBody: (path: string, query: URLSearchParams) => u
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
     const body = getBody(pathname.replace(/^\/api\/v1/, ''), searchParams);
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(body ?? { detail: 'not found' }));
+    response.end(JSON.stringify(body ?? { code: 'x', detail: 'not found' }));
   };
 }
 

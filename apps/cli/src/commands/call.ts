@@ -2,10 +2,11 @@ import { AppError } from '@toolhost/errors/errors';
 import { createSuggestionBudget, suggestNearestOrList } from '@toolhost/errors/problems';
 import { parseJson } from '@toolhost/json/json';
 import type { ContentBlock } from '@toolhost/mcp-protocol/mcp';
+import { exampleSlug, programName } from '@toolhost/server/command-line';
 import type { Input, Output } from '@toolhost/server/operations';
 import { toJsonSchema } from '@toolhost/tool-config/input-schema';
 import { type Command, InvalidArgumentError } from 'commander';
-import { connect } from '../connection/connect.ts';
+import { connect, getServiceUrl } from '../connection/connect.ts';
 import { readServerWithConfig, type ServerWithConfig } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import {
@@ -16,11 +17,13 @@ import {
   type NamedValue,
 } from '../options.ts';
 import { print, printJson, printMessage, toOneLine } from '../print.ts';
+import { createExampleServer } from './example-call.ts';
 
 type Fields = { [name: string]: unknown };
 type Options = ConnectionOptions &
   JsonOption & { arg?: NamedValue[]; args?: Fields; view?: string; token?: string; curl?: true };
 type Outcome = Output<'callTool'>;
+type ServerRecord = ServerWithConfig['server'];
 
 export function addCall(program: Command): void {
   addToolArguments(program.command('call'))
@@ -35,7 +38,8 @@ Examples:
   toolhost call weather forecast city=Oslo days=3
   toolhost call shop get_order id=42 --view support
   toolhost call projects create_task --args '{"project_id": "42", "title": "Dig"}'
-  TOOLHOST_TOKEN=local-example-key toolhost call projects list_projects status=eq.active`,
+  toolhost call projects list_projects status=eq.active
+  TOOLHOST_TOKEN=… toolhost call crm list_contacts`,
     )
     .action(runCall);
 }
@@ -82,25 +86,54 @@ function isObject(value: unknown): value is Fields {
 }
 
 async function runCall(slug: string, tool: string, pairs: NamedValue[] | undefined, options: Options): Promise<void> {
-  const client = await connect(options);
   const token = options.token ?? process.env.TOOLHOST_TOKEN;
-  const input = await buildCallInput(client, { slug, tool, pairs }, options);
-  const outcome = await callTool(client, { ...input, ...(token && { token }) });
+  const client = await connect(options).catch((error: unknown) => {
+    if (slug !== exampleSlug || token || !(error instanceof AppError) || error.kind !== 'unauthenticated') throw error;
+    return error;
+  });
+  if (client instanceof AppError) return callExample(tool, pairs, options, client);
+  const { input, server } = await buildCallInput(client, { slug, tool, pairs }, options);
+  const sentToken = token || server?.example_token;
+  const outcome = await callTool(client, { ...input, ...(sentToken && { token: sentToken }) }, server);
   if (options.json) printJson(outcome);
   else print(outcome.content.map(formatBlock).join('\n'));
   if (outcome.left_out !== undefined) printMessage(outcome.left_out);
   if (outcome.is_error) process.exitCode = 1;
 }
 
-async function callTool(client: RestClient, input: Input<'callTool'>): Promise<Outcome> {
+/** Calls a tool of the example server, for which no key is needed. @throws the error of the connection without one */
+async function callExample(
+  tool: string,
+  pairs: NamedValue[] = [],
+  { arg = [], args, url, view, json }: Options,
+  connectionError: AppError,
+): Promise<void> {
+  const example = createExampleServer(url ?? getServiceUrl());
+  const tools = view === undefined ? await example.listTools() : undefined;
+  if (!tools) throw connectionError;
+  const definition = tools.find(({ name }) => name === tool);
+  if (!definition) throw createUnknownToolError(exampleSlug, tool, tools);
+  const properties = definition.inputSchema.properties ?? {};
+  const result = await example.call(tool, { ...args, ...parseArguments([...pairs, ...arg], properties) });
+  if (json) printJson(result);
+  else print(result.content.map(formatBlock).join('\n'));
+  if (result.isError) process.exitCode = 1;
+}
+
+async function callTool(
+  client: RestClient,
+  input: Input<'callTool'>,
+  server: ServerRecord | undefined,
+): Promise<Outcome> {
   try {
     return await client.run('callTool', input);
   } catch (error) {
     if (!(error instanceof AppError) || !error.problems.some(({ path }) => path === 'token')) throw error;
-    throw new AppError(
-      error.kind,
-      'the server forwards the token of its caller. Pass one with --token or TOOLHOST_TOKEN',
-    );
+    const advice =
+      server?.access === 'oauth' || server?.access === 'passthrough'
+        ? `the server ${server.slug} has a login. Log in and call the tool with: ${programName} doctor ${server.url} --login --call ${input.tool}`
+        : 'the server forwards the token of its caller. Pass one with --token or TOOLHOST_TOKEN';
+    throw new AppError(error.kind, advice);
   }
 }
 
@@ -135,7 +168,8 @@ async function runPreview(
   options: Options,
 ): Promise<void> {
   const client = await connect(options);
-  const result = await client.run('previewToolCall', await buildCallInput(client, { slug, tool, pairs }, options));
+  const { input } = await buildCallInput(client, { slug, tool, pairs }, options);
+  const result = await client.run('previewToolCall', input);
   if (options.json) return printJson(result);
   if (result.refused !== undefined) printMessage(`The call would be refused: ${result.refused}.`);
   if (options.curl) return print(result.curl);
@@ -152,29 +186,31 @@ async function buildCallInput(
   client: RestClient,
   { slug, tool, pairs = [] }: { slug: string; tool: string; pairs: NamedValue[] | undefined },
   { arg = [], args, view }: Options,
-): Promise<Input<'previewToolCall'>> {
-  const properties = await readInputProperties(client, slug, tool);
+): Promise<{ input: Input<'previewToolCall'>; server: ServerRecord | undefined }> {
+  const stored = await readServer(client, slug);
+  const properties = stored ? getInputProperties(stored, slug, tool) : {};
   const callArguments = { ...args, ...parseArguments([...pairs, ...arg], properties) };
-  return { slug, tool, ...(view !== undefined && { view }), arguments: callArguments };
+  const input = { slug, tool, ...(view !== undefined && { view }), arguments: callArguments };
+  return { input, server: stored?.server };
 }
 
-/**
- * Reads the properties of the tool's input schema; none for a key without read access.
- * @throws AppError for an unknown tool
- */
-async function readInputProperties(client: RestClient, slug: string, tool: string): Promise<Fields> {
-  const config = await readConfig(client, slug);
-  if (!config) return {};
+/** Returns the properties of the tool's input schema. @throws AppError for an unknown tool */
+function getInputProperties({ config }: ServerWithConfig, slug: string, tool: string): Fields {
   const definition = config.tools.find(({ name }) => name === tool);
-  if (definition) return (toJsonSchema(definition.input_schema ?? {}).properties ?? {}) as Fields;
-  const names = config.tools.map(({ name }) => name);
-  const advice = toOneLine(suggestNearestOrList(tool, names, createSuggestionBudget()));
-  throw new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${advice}`);
+  if (!definition) throw createUnknownToolError(slug, tool, config.tools);
+  return (toJsonSchema(definition.input_schema ?? {}).properties ?? {}) as Fields;
 }
 
-async function readConfig(client: RestClient, slug: string): Promise<ServerWithConfig['config'] | undefined> {
+function createUnknownToolError(slug: string, tool: string, tools: readonly { name: string }[]): AppError {
+  const names = tools.map(({ name }) => name);
+  const advice = toOneLine(suggestNearestOrList(tool, names, createSuggestionBudget()));
+  return new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${advice}`);
+}
+
+/** Reads the server; undefined for a key without read access. */
+async function readServer(client: RestClient, slug: string): Promise<ServerWithConfig | undefined> {
   try {
-    return (await readServerWithConfig(client, slug)).config;
+    return await readServerWithConfig(client, slug);
   } catch (error) {
     if (error instanceof AppError && error.kind === 'forbidden') return undefined;
     throw error;

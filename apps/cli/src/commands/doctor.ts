@@ -51,7 +51,8 @@ Examples:
     .action(runDoctor);
 }
 
-async function runDoctor(url: string, options: Options): Promise<void> {
+async function runDoctor(address: string, options: Options): Promise<void> {
+  const url = addScheme(address);
   if (options.args && options.call === undefined)
     throw new AppError('invalid', '--args are the arguments of a call. Name the tool with --call');
   const [{ examine }, { getClientVerdicts }, { createWebClient }] = await Promise.all([
@@ -73,6 +74,13 @@ async function runDoctor(url: string, options: Options): Promise<void> {
   if (options.json) printJson({ healthy: problems.length === 0, checks, clients });
   else printReport(checks, clients);
   if (problems.length > 0) process.exitCode = 1;
+}
+
+/** Adds the scheme to an address without one, such as localhost:8080/mcp/shop. */
+function addScheme(address: string): string {
+  const [, scheme, host = ''] = /^([a-z][a-z\d+.-]*:\/\/)?([\w.[\]:-]*)/i.exec(address) ?? [];
+  if (scheme !== undefined || host === '') return address;
+  return `${/^(?:localhost|127\.|\[::1\])/i.test(host) ? 'http' : 'https'}://${address}`;
 }
 
 async function logIn(web: WebClient, url: string, shouldOpenBrowser: boolean): Promise<FinishedLogin> {

@@ -11,7 +11,7 @@ import { getSlugProblem } from '@toolhost/tool-config/slug';
 import { type Command, Option } from 'commander';
 import { writeFileAtomically } from '../atomic-file.ts';
 import { type FieldLabels, withFieldLabels } from '../command-terms.ts';
-import { connect } from '../connection/connect.ts';
+import { connect, getServiceUrl } from '../connection/connect.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import {
   addConnectionOptions,
@@ -21,6 +21,7 @@ import {
   type JsonOption,
 } from '../options.ts';
 import { formatTable, print, printAgentText, printJson, printMessage } from '../print.ts';
+import { isAnswering, startWithImport } from './import-and-serve.ts';
 import { collectHeader, type ImportSource, readImportSource } from './import-source.ts';
 
 type Options = ConnectionOptions &
@@ -33,6 +34,7 @@ type Options = ConnectionOptions &
     force?: true;
     list?: 'chosen' | 'all' | 'problems';
     into?: string;
+    serve?: true;
   };
 
 export function addImportCommand(program: Command): void {
@@ -71,6 +73,12 @@ export function addImportCommand(program: Command): void {
     .addOption(new Option('--list <which>', 'print operations one by one').choices(['chosen', 'all', 'problems']))
     .option('--out <file>', 'write the configuration to a file instead of creating the server; - is standard output')
     .option('--force', 'overwrite the --out file')
+    .addOption(
+      new Option(
+        '--serve',
+        'start the service first if none answers, and allow it to call the host and port of the URL',
+      ).conflicts(['plan', 'out', 'into', 'url', 'profile']),
+    )
     .addHelpText(
       'after',
       `
@@ -79,10 +87,12 @@ The URL may be a web page that shows the description, such as Swagger UI, Redoc,
 The service stores --header encrypted, to fetch the description again.
 Without --include, the plan's suggestion is imported: the operations that agents use most, within 40 tools and 10,000
 tokens.
---plan and --out need no service.
+--plan and --out need no service. --serve needs no key to start a service in local mode, with the database of DATA_DIR or
+DATABASE_URL. It stores the host and port in DATA_DIR, so that later starts allow them, too.
 
 Examples:
   toolhost import openapi.json --plan
+  toolhost import http://127.0.0.1:8000/openapi.json --serve
   toolhost import openapi.json --for 'triage issues' --plan
   toolhost import https://api.example.com/openapi.yaml --include pets --read-only --out pets.yaml
   cat bruno/*.bru | toolhost import - --plan
@@ -101,8 +111,10 @@ async function runImport(from: string, options: Options): Promise<void> {
   await withFieldLabels({ ...importFieldLabels, document: getSourceName(from), url: from }, async () => {
     const source = await readImportSource(from, options.header);
     printMessage(`Reading ${getSourceName(from)} (${formatSize(source.text.length)})`);
-    if (!options.plan && options.out === undefined) await createServer(source, options);
-    else await planImport(source, from, options);
+    if (options.plan || options.out !== undefined) await planImport(source, from, options);
+    else if (options.serve && !(await isAnswering(getServiceUrl())))
+      await startWithImport(source, toRequest(source, options) as Input<'importApi'>, options);
+    else await createServer(source, options);
   });
 }
 
@@ -205,25 +217,30 @@ async function createServer(source: ImportSource, options: Options): Promise<voi
     );
   }
   const client = await connect(options);
-  const { documentUrl, readOnly, prefix, name, slug, ...choices } = toChoices(source, options);
-  const request = {
+  if (options.into !== undefined) {
+    const { name: _, slug: __, ...request } = toRequest(source, options);
+    const addition = { ...request, mode: 'apply' as const, slug: options.into, prefix: options.prefix };
+    const added = await client.run('addImport', addition as Input<'addImport'>);
+    if (options.json) return printJson(added);
+    return printAgentText(operations.addImport.toAgentText?.(added));
+  }
+  const result = await client.run('importApi', toRequest(source, options) as Input<'importApi'>);
+  if (options.json) return printJson(result);
+  printAgentText(operations.importApi.toAgentText?.(result));
+}
+
+/** Converts the options to the input of the operation that creates a server. */
+function toRequest(source: ImportSource, options: Options) {
+  const { documentUrl, readOnly, prefix: _, ...choices } = toChoices(source, options);
+  return {
     ...choices,
+    mode: 'create' as const,
     document: source.text,
     url: documentUrl,
     headers: options.header,
     read_only: readOnly,
     report: options.list,
   };
-  if (options.into !== undefined) {
-    const addition = { ...request, mode: 'apply' as const, slug: options.into, prefix };
-    const added = await client.run('addImport', addition as Input<'addImport'>);
-    if (options.json) return printJson(added);
-    return printAgentText(operations.addImport.toAgentText?.(added));
-  }
-  const input = { ...request, mode: 'create' as const, name, slug };
-  const result = await client.run('importApi', input as Input<'importApi'>);
-  if (options.json) return printJson(result);
-  printAgentText(operations.importApi.toAgentText?.(result));
 }
 
 type ReimportOptions = ConnectionOptions & {

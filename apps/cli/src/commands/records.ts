@@ -40,7 +40,13 @@ Examples:
     .action((options: Options) => {
       const filters: Input<'listCalls'> = collectFields({ ...options }, attributes);
       const read = (client: ConnectedClient) => readCalls(client, filters);
-      return runRecords({ name: 'calls', read, formatLines: formatCalls, emptyText: 'No calls found.' }, options);
+      const { slug } = filters;
+      const explainEmpty = async (client: ConnectedClient) => {
+        // Calls of a deleted server are still listed. Without any, the slug is probably mistyped.
+        if (slug !== undefined) await client.run('getMcpServer', { slug });
+        return 'No calls found.';
+      };
+      return runRecords({ name: 'calls', read, formatLines: formatCalls, explainEmpty }, options);
     });
 }
 
@@ -82,7 +88,12 @@ Examples:
     )
     .action((options: Options) =>
       runRecords(
-        { name: 'events', read: readEvents, formatLines: formatEvents, emptyText: 'No changes found.' },
+        {
+          name: 'events',
+          read: readEvents,
+          formatLines: formatEvents,
+          explainEmpty: async () => 'No changes found.',
+        },
         options,
       ),
     );
@@ -129,7 +140,8 @@ type RecordKind<Item> = {
   read: (client: ConnectedClient) => ReadRecords<Item>;
   /** Formats records for the terminal, one line each. */
   formatLines: (records: readonly Item[]) => string[];
-  emptyText: string;
+  /** Returns the text for an empty list. @throws AppError if a filter names something that does not exist */
+  explainEmpty: (client: ConnectedClient) => Promise<string>;
 };
 
 /** Lists or follows records. With `--json`, a list is one object, and each followed record is one line. */
@@ -157,8 +169,9 @@ async function runRecords<Item extends DatedRecord>(kind: RecordKind<Item>, opti
     });
   }
   const { entries, nextCursor } = await readNewestRecords(read, limit, sinceMs);
+  const emptyText = entries.length === 0 ? await kind.explainEmpty(client) : '';
   if (json) printJson({ [kind.name]: entries, ...(nextCursor !== undefined && { next_cursor: nextCursor }) });
-  else if (entries.length === 0) print(kind.emptyText);
+  else if (entries.length === 0) print(emptyText);
   else showRecords(entries);
 }
 

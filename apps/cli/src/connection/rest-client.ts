@@ -100,7 +100,9 @@ export function toUnreachableError(url: string, error: unknown): AppError {
     : createConnectionError(url, error);
 }
 
+/** A problem document of Toolhost. Those of other programs, such as FastAPI, have no code. */
 const problemSchema = z.object({
+  code: z.string(),
   detail: z.string(),
   problems: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
 });

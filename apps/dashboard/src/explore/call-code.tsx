@@ -26,7 +26,13 @@ function CodeFormats({ slug, view, tool, args }: Props) {
     <Loaded query={query}>
       {({ server }) => {
         const url = view === undefined ? server.url : `${server.url}/${view}`;
-        const snippets = createCallSnippets({ url, tool, arguments: args, credential: getCredential(server) });
+        const snippets = createCallSnippets({
+          url,
+          tool,
+          arguments: args,
+          credential: getCredential(server),
+          exampleToken: server.example_token,
+        });
         const snippet = snippets.find(({ id }) => id === format);
         return (
           <Stack gap="xs" align="stretch">

@@ -3,7 +3,7 @@ import { AppError } from '@toolhost/errors/errors';
 import { formatEgressAllow } from '@toolhost/safe-http/egress';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
 import type { UrlRule } from '@toolhost/tool-config/server-rules';
-import type { Config } from '../config.ts';
+import { type Config, localWorkspace } from '../config.ts';
 import { createConfigRules, type OperationDeps, type RuleSource, type Serving } from '../operations/operation.ts';
 import { createServerHosts, getBasePath, ownHostPath } from '../own-hosts.ts';
 import { buildUrl, routes } from '../routes.ts';
@@ -61,6 +61,7 @@ export function createOperationDeps(
     callbackUrl: (slug) => buildUrl(config.baseUrl, routes.callback, slug),
     defaultLimits: toDefaultLimits(config),
     defaultQuotas: config.quotas,
+    exampleWorkspaceId: config.mode === 'local' && config.demo ? localWorkspace.id : undefined,
     callRetentionDays: config.callRetentionDays,
     auditRetentionDays: config.auditRetentionDays,
     now,

@@ -2,14 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../config.ts';
 import { createDataFolder } from '../data-folder.ts';
+import { exampleSlug } from '../example-server.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import { resourceFolder } from '../resource-folder.ts';
 import { createPrivateFile } from '../store/engine/sqlite-file.ts';
 import { findServer, isSlugTaken } from '../store/servers/servers.ts';
-
-/** Token that the example upstream accepts. */
-export const exampleToken = 'local-example-key';
-export const exampleSlug = 'projects';
 
 export type Example = { port: number; close(): Promise<void> };
 

@@ -111,6 +111,8 @@ export type OperationDeps = {
   /** Returns the URL of a server on its own host, or undefined if the operator has configured no such hosts. */
   serverHostUrl: (slug: string) => string | undefined;
   callbackUrl: (slug: string) => string;
+  /** Workspace that has the example server, in local mode. */
+  exampleWorkspaceId: string | undefined;
   callRetentionDays: number;
   auditRetentionDays: number;
   now: () => number;

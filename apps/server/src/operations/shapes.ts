@@ -5,6 +5,7 @@ import { singleLineText } from '@toolhost/tool-config/tool';
 import { maxViews } from '@toolhost/tool-config/view';
 import { z } from 'zod';
 import { formatChange } from '../change-text.ts';
+import { exampleSlug, exampleToken } from '../example-server.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
 import { splitSearchWords } from '../store/search.ts';
 import { type ImportCheck, watchFrequencies } from '../store/servers/imports.ts';
@@ -151,6 +152,10 @@ export const serverRecord = z.object({
     .describe(
       'True if access is caller_token and the upstream gets no credential, so that any caller token is accepted.',
     ),
+  example_token: z
+    .string()
+    .optional()
+    .describe('Token that the API of the example server accepts. Only present for the example server of local mode.'),
   tool_count: z.int().describe('Number of tools that agents get. Disabled tools are not counted.'),
   views: z.array(z.string()).max(maxViews).optional().describe('Names of the views.'),
   version: z.int(),
@@ -185,17 +190,18 @@ const toHostUrlField = (url: string | undefined) => (url === undefined ? {} : { 
 export function toServerRecord(
   server: Omit<ServerSummary, keyof ConfigSummary>,
   { description, access, isOpen, toolCount, views }: ConfigSummary,
-  { serverUrl, serverHostUrl }: Pick<Context, 'serverUrl' | 'serverHostUrl'>,
+  context: Pick<Context, 'serverUrl' | 'serverHostUrl' | 'exampleWorkspaceId' | 'actor'>,
 ): z.input<typeof serverRecord> {
   return {
     id: server.id,
     name: server.name,
     slug: server.slug,
     ...(description !== undefined && { description }),
-    url: serverUrl(server.slug),
-    ...toHostUrlField(serverHostUrl(server.slug)),
+    url: context.serverUrl(server.slug),
+    ...toHostUrlField(context.serverHostUrl(server.slug)),
     access,
     ...(isOpen && { open: true as const }),
+    ...(isExample(server.slug, context) && { example_token: exampleToken }),
     tool_count: toolCount,
     ...(views && { views }),
     version: server.version,
@@ -205,6 +211,10 @@ export function toServerRecord(
     ...(server.label !== undefined && { label: server.label }),
     ...(server.tags !== undefined && { tags: server.tags }),
   };
+}
+
+function isExample(slug: string, context: Pick<Context, 'exampleWorkspaceId' | 'actor'>): boolean {
+  return slug === exampleSlug && context.actor.workspaceId === context.exampleWorkspaceId;
 }
 
 /** Returns true if the calls of a server are captured at time `now`. */

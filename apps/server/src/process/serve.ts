@@ -2,8 +2,9 @@ import { flushCompileCache } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getNewestMigration } from '../app/open-store.ts';
 import { type Config, readConfig, type Settings } from '../config.ts';
+import type { DevServers } from '../local/dev-servers.ts';
 import { createSignInLink } from '../local/sign-in-link.ts';
-import { formatGreeting } from '../local/startup-message.ts';
+import { type CommandSettings, formatCommandSettings, formatGreeting } from '../local/startup-message.ts';
 import { createLog, type Log } from '../log.ts';
 import { commit, programName, version } from '../version.ts';
 import { releaseMemory, setServiceFlags } from './engine-flags.ts';
@@ -15,8 +16,15 @@ const databaseLostGraceMs = 2000;
 /** Maximum time for a worker to exit after its calls are drained, in ms. */
 const workerExitGraceMs = 3000;
 
-/** `toolhost serve`: runs until a signal. */
-export async function serve(): Promise<void> {
+/** Work of a command that starts the service. Returns the part of the startup text that follows where the data is. */
+export type StartWork = (service: {
+  run: DevServers['run'];
+  /** Settings with which commands find this service and its database, as the start of a command line. */
+  settings: CommandSettings;
+}) => Promise<string>;
+
+/** `toolhost serve`: runs until a signal. Before the ready line, does the work of the command that starts the service. */
+export async function serve(work?: StartWork): Promise<void> {
   const settings = readConfig(process.env, readText);
   const { config } = settings;
   const log = createLog(config.logLevel);
@@ -24,7 +32,7 @@ export async function serve(): Promise<void> {
     log.fatal({ err: error }, 'unhandled rejection; the process exits so that it can be restarted');
     process.exit(1);
   });
-  if (config.workers === 1) return serveAsOneProcess(settings, log);
+  if (config.workers === 1 || work) return serveAsOneProcess(settings, log, work);
   // Loaded only when there are several processes.
   const { default: cluster } = await import('node:cluster');
   if (cluster.isWorker) return serveAsWorker(settings, log);
@@ -33,7 +41,7 @@ export async function serve(): Promise<void> {
   return serveWithWorkers(settings, log);
 }
 
-async function serveAsOneProcess(settings: Settings, log: Log): Promise<void> {
+async function serveAsOneProcess(settings: Settings, log: Log, work?: StartWork): Promise<void> {
   const { config } = settings;
   const service = await startService(settings, log);
   exitDespiteThreads(config.logLevel, service.app);
@@ -41,10 +49,21 @@ async function serveAsOneProcess(settings: Settings, log: Log): Promise<void> {
   stopOnSignals(log, () => stopGracefully(service, config));
   stopOnDatabaseLoss(log, service.app.databaseLost, () => service.stop(databaseLostGraceMs));
   const { runner } = service.app;
-  await announceReady(log, settings, service.baseUrl, () =>
-    createSignInLink({ db: runner.db, now: runner.deps.now }, service.baseUrl),
-  );
+  const createLink = () => createSignInLink({ db: runner.db, now: runner.deps.now }, service.baseUrl);
+  await announceReady(log, settings, service.baseUrl, createLink, work && (await runStartWork(work, service)));
   setImmediate(settle);
+}
+
+/** Does the work of the command that started the service, which stops if the work fails. */
+async function runStartWork(work: StartWork, { app, baseUrl, config, stop }: RunningService): Promise<string> {
+  const { createDevServers } = await import('../local/dev-servers.ts');
+  try {
+    const { run } = createDevServers(app.runner);
+    return await work({ run, settings: formatCommandSettings(config, baseUrl) });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
@@ -81,6 +100,7 @@ async function announceReady(
   { config, secrets }: Settings,
   baseUrl: string,
   createLink: () => Promise<string>,
+  introduction?: string,
 ): Promise<void> {
   const { mode, engine, workers } = config;
   const migration = getNewestMigration();
@@ -88,7 +108,7 @@ async function announceReady(
     { version, commit, node: process.version, mode, engine, migration, workers, baseUrl },
     `listening on ${baseUrl}`,
   );
-  process.stderr.write(formatGreeting(config, baseUrl));
+  process.stderr.write(formatGreeting(config, baseUrl, introduction));
   const link = mode === 'local' && !secrets.oidc ? await tryCreateLink(log, createLink) : undefined;
   const linkLine = link === undefined ? '' : `Open the dashboard (once, within 15 minutes): ${link}\n`;
   process.stdout.write(`toolhost ready ${baseUrl}\n${linkLine}`);

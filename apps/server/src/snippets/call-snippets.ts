@@ -16,6 +16,8 @@ export type CallTarget = {
   tool: string;
   arguments: { readonly [name: string]: unknown };
   credential: CallCredential;
+  /** Token of the example server, which replaces the environment variable. */
+  exampleToken?: string | undefined;
 };
 
 export type CallSnippet = {
@@ -31,10 +33,10 @@ const variables: { [Credential in CallCredential]: { name: string; about: string
   ...credentialVariables,
 };
 
-/** Returns a call in each form in which it can be copied. No form contains a credential. */
+/** Returns a call in each form in which it can be copied. No form contains a credential, except that of the example. */
 export function createCallSnippets(target: CallTarget): CallSnippet[] {
   const variable = variables[target.credential];
-  const about = variable && `${variable.about}.`;
+  const about = variable && target.exampleToken === undefined ? `${variable.about}.` : undefined;
   const formatNeeds = (tool: string) =>
     [tool, about].filter((sentence) => sentence !== undefined && sentence !== '').join(' ');
   return [
@@ -60,7 +62,7 @@ function toCurl(target: CallTarget): string {
   const body = JSON.stringify(toMessage(target));
   const lines = [
     `curl -sS ${quoteShellWord(target.url)}`,
-    ...(variable === undefined ? [] : [`-H "Authorization: Bearer $${variable}"`]),
+    ...(variable === undefined ? [] : [`-H "Authorization: Bearer ${target.exampleToken ?? `$${variable}`}"`]),
     "-H 'Content-Type: application/json'",
     "-H 'Accept: application/json, text/event-stream'",
     fitsCommandLine(body) ? `--data-raw ${quoteShellWord(body)}` : '--data-binary @request.json',
@@ -73,7 +75,7 @@ function toTypeScript(target: CallTarget): string {
   const credential =
     variable === undefined
       ? ''
-      : `const requestInit = { headers: { Authorization: \`Bearer \${process.env.${variable}}\` } };\n`;
+      : `const requestInit = { headers: { Authorization: \`Bearer ${target.exampleToken ?? `\${process.env.${variable}}`}\` } };\n`;
   const options = variable === undefined ? '' : ', { requestInit }';
   return `import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
@@ -90,12 +92,13 @@ await client.close();`;
 /** Returns the code for version 2 of the SDK, which takes headers from the HTTP client. */
 function toPython(target: CallTarget): string {
   const variable = variables[target.credential]?.name;
+  const token = target.exampleToken === undefined ? `os.environ["${variable}"]` : `"${target.exampleToken}"`;
   const url = toPythonLiteral(target.url);
   const indent = ' '.repeat(variable === undefined ? 8 : 12);
   const inner = `${indent}    `;
   const plain = [`    async with Client(${url}) as client:`];
   const withHeaders = [
-    `    headers = {"Authorization": "Bearer " + os.environ["${variable}"]}`,
+    `    headers = {"Authorization": "Bearer " + ${token}}`,
     '    async with httpx2.AsyncClient(headers=headers) as http:',
     `        async with Client(streamable_http_client(${url}, http_client=http)) as client:`,
   ];

@@ -27,7 +27,7 @@ export function ConnectTab() {
   // A key belongs to the URL that it was created for. The caller's own token works for all of them.
   const credentialOwner = isForwarded ? '' : (view ?? '');
   const credentialProps = {
-    credential: credentials.get(credentialOwner) ?? '',
+    credential: credentials.get(credentialOwner) ?? server.example_token ?? '',
     onCredential: (credential: string) =>
       setCredentials((previous) => new Map(previous).set(credentialOwner, credential)),
   };

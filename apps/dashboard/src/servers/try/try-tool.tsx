@@ -31,7 +31,7 @@ type Props = {
 /** One tool: its arguments, the resulting request, and the result. */
 export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const { server, config } = useCurrentServer();
-  const [token, setToken] = useState('');
+  const [token, setToken] = useState(server.example_token ?? '');
   const name = asText(tool.name);
   const views = getToolViews(config, tool);
   const [chosenView, setView] = useState(replayed?.view);
