@@ -5,8 +5,8 @@ import type { JsonObject } from '../api-types.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { asList, asText, getTools, getValueAt, isJsonEqual, isObject, withValue } from '../servers/config.ts';
+import { isJsonSchema } from '../servers/schema.ts';
 import { useCurrentServer } from '../servers/server-page.tsx';
-import { isJsonSchema } from '../servers/try/form/arguments.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 
 /** Maximum examples of a field, as in the configuration schema. */

@@ -1,6 +1,7 @@
 import { Select, Stack } from '@mantine/core';
 import { getViews } from '../servers/config.ts';
 import { useCurrentServer } from '../servers/server-page.tsx';
+import { selectsText } from '../ui/actions/selects-text.ts';
 import { toVisible } from '../ui/text/visible.ts';
 import type { Target } from './conversation.ts';
 
@@ -53,6 +54,7 @@ export function TargetChoice({ target, onChange }: { target: Target; onChange: (
           onChange={(next) => change({ version: next ? Number(next) : undefined })}
           allowDeselect={false}
           searchable={olderVersions.length > 10}
+          {...selectsText}
         />
       )}
     </Stack>

@@ -1,5 +1,4 @@
 import { Box, Group, NativeSelect, Text } from '@mantine/core';
-import { useEffect, useRef } from 'react';
 import { NavLink, Outlet, useLocation, useNavigate, useOutletContext, useParams } from 'react-router';
 import { ApiProblem } from '../api.ts';
 import type { ServerDetail } from '../api-types.ts';
@@ -98,14 +97,8 @@ function getSettings({ server, config }: ServerDetail): ServerPageLink[] {
 }
 
 function Tabs({ slug }: { slug: string }) {
-  const { pathname } = useLocation();
-  const navRef = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the tab changes with the path
-  useEffect(() => {
-    navRef.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
-  }, [pathname]);
   return (
-    <nav ref={navRef} className="th-tabs" aria-label="Server sections">
+    <nav className="th-tabs" aria-label="Server sections">
       {getTabs(slug).map(({ to, label }, index) => (
         <NavLink key={to} to={to} end={index === 0} className="th-tab">
           {label}

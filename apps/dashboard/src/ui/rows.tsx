@@ -76,10 +76,10 @@ export function Rows<Row>({ label, columns, rows, getKey, getGroup, onOpen, acti
   );
 }
 
-/** Returns a click handler that ignores links and buttons in the row. */
-function ignoreLinks(open: () => void) {
+/** Returns a click handler that ignores links, buttons, and cells with inputs in the row. */
+export function ignoreLinks(open: () => void) {
   return ({ target }: MouseEvent) => {
-    if (!(target instanceof Element && target.closest('a, button'))) open();
+    if (!(target instanceof Element && target.closest('a, button, td:has(input)'))) open();
   };
 }
 

@@ -2,12 +2,13 @@ import { Box, Stack } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
 import type { Ref } from 'react';
 import { useLocation, useNavigate } from 'react-router';
+import { Collapsible } from '../../ui/collapsible.tsx';
 import { Section } from '../../ui/section.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
 import { asText, toSlug } from '../config.ts';
-import { Field, Input } from './fields.tsx';
+import { declareField, Field, Fields, Input } from './fields.tsx';
 import { LoginSection } from './login/login-section.tsx';
-import { useEditor, useField } from './model/editor-context.ts';
+import { useEditor, useEditorState, useField } from './model/editor-context.ts';
 import { type EditorTab, getTab } from './model/go-to-field.ts';
 import { AccessSection } from './server/access-section.tsx';
 import { ServerWideSection } from './server/server-wide-section.tsx';
@@ -40,8 +41,17 @@ export function ConfigForm({ saveBarRef }: { saveBarRef: Ref<HTMLDivElement> }) 
   );
 }
 
+const publicHint = 'Anyone can see that the server exists, in the catalog and its card. Only callers see its tools.';
+const iconsHint = 'As JSON, for example [{"src": "https://example.com/icon.png", "sizes": ["48x48"]}].';
+const publishingFields = [
+  declareField.check('public', 'Public', publicHint),
+  declareField.text('website_url', 'Website', '', { placeholder: 'https://example.com/docs', isMono: true }),
+  declareField.json('icons', 'Icons', iconsHint, { minRows: 1 }),
+];
+
 function ServerSection() {
   const { isNew, store } = useEditor();
+  const isPublished = useEditorState(({ config }) => publishingFields.some(({ subpath }) => String(subpath) in config));
   const name = useField(['name']);
   const slug = toSlug(asText(name.value));
   /** Sets the name. The slug of a new server follows it until the slug is edited. */
@@ -77,6 +87,9 @@ function ServerSection() {
           label="Description"
           text="Purpose of the server, shown to agents and people."
         />
+        <Collapsible label="Publishing" isInitiallyOpen={isPublished}>
+          <Fields path={[]} fields={publishingFields} />
+        </Collapsible>
       </Stack>
     </Section>
   );

@@ -33,3 +33,9 @@ export function Errors({ list }: { list: readonly string[] }) {
 export function formatErrors(list: readonly string[]): string | undefined {
   return list.length > 0 ? list.map(toSentence).join(' ') : undefined;
 }
+
+/** Formats a label within a sentence: `Tool name` → `a tool name`, `API token` → `an API token`. */
+export function withArticle(label: string): string {
+  const noun = label.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase());
+  return `${/^(?:[aeiou]|API)/.test(noun) ? 'an' : 'a'} ${noun}`;
+}

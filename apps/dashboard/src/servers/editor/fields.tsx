@@ -5,7 +5,7 @@ import { usePress } from '../../ui/actions/press.ts';
 import { TagsInput } from '../../ui/tags-input.tsx';
 import { toVisible, toVisibleJson } from '../../ui/text/visible.ts';
 import { asList, asText, type PathSegment } from '../config.ts';
-import { formatErrors, Warnings } from './field-messages.tsx';
+import { formatErrors, Warnings, withArticle } from './field-messages.tsx';
 import { type Edited, useDraft, useField, useSaveBlock } from './model/editor-context.ts';
 
 type Texts = {
@@ -193,7 +193,8 @@ function JsonInput({ edited, field }: { edited: Edited; field: Texts & { minRows
   );
 }
 
-function getSharedProps({ id, isReadOnly, touch, errors, warnings }: Edited, field: Texts) {
+function getSharedProps({ id, value, isReadOnly, touch, errors, warnings }: Edited, field: Texts) {
+  const isEmpty = value === undefined || value === '';
   const name = field['aria-label'];
   return {
     ...(id !== undefined && { id }),
@@ -204,7 +205,9 @@ function getSharedProps({ id, isReadOnly, touch, errors, warnings }: Edited, fie
     readOnly: isReadOnly || field.isFixed === true,
     withAsterisk: field.isRequired === true,
     className: field.isMono ? 'th-mono' : '',
-    error: formatErrors(errors),
+    error: formatErrors(
+      isEmpty && field.isRequired && errors.length > 0 ? [`Enter ${withArticle(field.label)}.`] : errors,
+    ),
     onBlur: touch,
     inputContainer: (input: ReactNode) => (
       <>

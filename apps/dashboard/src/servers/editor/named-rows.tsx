@@ -4,7 +4,7 @@ import type { FieldProblem } from '../../api-types.ts';
 import { parseJson } from '../../exact-json.ts';
 import { asText, isObject, type PathSegment } from '../config.ts';
 import { AddButton, IconButton } from './edit-buttons.tsx';
-import { Errors, formatErrors, Warnings } from './field-messages.tsx';
+import { Errors, formatErrors, Warnings, withArticle } from './field-messages.tsx';
 import { type Edited, getMessages, useDraft, useEditorState, useField, useSaveBlock } from './model/editor-context.ts';
 
 /** Row of an object: a name and its value. */
@@ -22,7 +22,7 @@ export type Row<Value> = {
 const noProblems: readonly FieldProblem[] = [];
 
 type Props<Value> = {
-  path: readonly PathSegment[];
+  field: Edited;
   label: string;
   text: string;
   /** Noun for one row. */
@@ -31,6 +31,8 @@ type Props<Value> = {
   /** Value of a new row. A row with this value may stay unnamed. */
   empty: Value;
   isOptional?: boolean;
+  /** Name for screen readers of the object that contains the rows, with a dot. */
+  prefix?: string;
   /** Content to the right of the name. */
   children: (row: Row<Value>) => ReactNode;
   /** Content below the row. */
@@ -39,26 +41,26 @@ type Props<Value> = {
 
 /** Field for an object, with a row for each name and a button that adds one. */
 export function NamedRows<Value>(props: Props<Value>) {
-  const { label, text, noun, placeholder, empty, children, renderBelow } = props;
-  const { field, rows, nameProblems, setRows, getErrors, otherErrors } = useRows(props);
+  const { field, label, text, noun, placeholder, empty, prefix = '', children, renderBelow } = props;
+  const { isTouched, rows, nameProblems, setRows, getErrors, otherErrors } = useRows(props);
   return (
     <Input.Wrapper label={label} description={text} labelElement="div">
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
         {rows.map(([name, value], index) => {
           const change = (next: Value) => setRows(rows.with(index, [name, next]));
-          const nameProblem = nameProblems[index];
+          const shownProblem = isTouched ? nameProblems[index] && formatErrors([nameProblems[index]]) : undefined;
           const row = {
             name,
             value,
             index,
-            label: name || `${noun} ${index + 1}`,
+            label: name ? `${prefix}${name}` : `${noun} ${index + 1}`,
             field,
             errors: getErrors(name),
             change,
           };
           return (
             // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
-            <Box key={index} {...(renderBelow && { className: 'th-card', p: 'xs' })}>
+            <Box key={index} {...(renderBelow && { className: 'th-argument' })}>
               <Group gap={6} align="flex-start">
                 <TextInput
                   aria-label={`Name of ${noun} ${index + 1}`}
@@ -66,7 +68,8 @@ export function NamedRows<Value>(props: Props<Value>) {
                   value={name}
                   flex="1 1 6rem"
                   className="th-mono"
-                  error={nameProblem ?? (renderBelow && formatErrors(row.errors))}
+                  error={shownProblem ?? (renderBelow && formatErrors(row.errors))}
+                  onBlur={field.touch}
                   onChange={({ currentTarget }) => setRows(rows.with(index, [currentTarget.value, value]))}
                   readOnly={field.isReadOnly}
                 />
@@ -89,19 +92,13 @@ export function NamedRows<Value>(props: Props<Value>) {
   );
 }
 
-function withArticle(noun: string): string {
-  return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`;
-}
-
 /**
  * Represents an object as rows. During input, rows may have duplicate or empty names. If the object changes elsewhere,
  * the rows are replaced.
  */
-function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>) {
-  const field = useField(path, true);
-  const problems = useEditorState((state) =>
-    state.isRevealed || state.touched.has(field.path) ? state.problems : noProblems,
-  );
+function useRows<Value>({ field, noun, empty, isOptional = false }: Props<Value>) {
+  const isTouched = useEditorState(({ isRevealed, touched }) => isRevealed || touched.has(field.path));
+  const problems = useEditorState((state) => (isTouched ? state.problems : noProblems));
   const stored = (isObject(field.value) ? field.value : {}) as { [name: string]: Value };
   const [draft, setDraft] = useDraft<[string, Value][]>();
   const serializeRows = (rowList: readonly [string, Value][]) =>
@@ -122,7 +119,7 @@ function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>)
     name !== '' && getMessages([problem], `${field.path}.${name}`, true).length > 0;
   const otherProblems = problems.filter((problem) => !rows.some(([name]) => isRowProblem(problem, name)));
   return {
-    field,
+    isTouched,
     rows,
     nameProblems,
     setRows,
@@ -162,7 +159,7 @@ type HeadersProps = { path: readonly PathSegment[]; noun?: string; text?: string
 export function HeadersEditor({ path, noun = 'header', text = 'Sent as written' }: HeadersProps) {
   return (
     <NamedRows<string>
-      path={path}
+      field={useField(path, true)}
       label={noun === 'header' ? 'Headers' : 'Shared headers'}
       text={`${text}. {{NAME}} is replaced by a variable or secret.`}
       noun={noun}

@@ -85,8 +85,6 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
               label={labels[field]}
               description={describeLimit(limits[field], limits.workspace[field])}
               placeholder={getPlaceholder(limits[field])}
-              allowDecimal={false}
-              allowNegative={false}
               clampBehavior="none"
               hideControls
               thousandSeparator=","

@@ -6,6 +6,7 @@ import type { Version } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
+import { selectsText } from '../../ui/actions/selects-text.ts';
 import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
 import { NextPageButton } from '../../ui/paged-list.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
@@ -129,6 +130,7 @@ function Comparison({ versions, from, to, onChange }: ComparisonProps) {
     onChange: (next: string | null) => next !== null && change(next),
     allowDeselect: false,
     searchable: true,
+    ...selectsText,
     flex: '1 1 12rem',
     maw: 360,
   });

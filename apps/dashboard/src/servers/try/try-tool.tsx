@@ -5,13 +5,14 @@ import type { JsonObject } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { Confirm } from '../../ui/actions/confirm.tsx';
 import { getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
+import { selectsText } from '../../ui/actions/selects-text.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { needsCallerToken } from '../access.ts';
 import { asList, asText, type Config, getViews, isObject, isReadOnly } from '../config.ts';
 import { useCurrentServer } from '../server-page.tsx';
-import { getArguments, useArguments } from './form/arguments.ts';
+import { findMissing, getArguments, useArguments } from './form/arguments.ts';
 import { TryForm } from './form/try-form.tsx';
 import { OutgoingRequest, usePreview } from './outgoing-request.tsx';
 import { type ReplayedCall, ReplayNote } from './replay.tsx';
@@ -37,8 +38,8 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const [chosenView, setView] = useState(replayed?.view);
   const selectedView = views.find((candidate) => candidate.name === chosenView);
   const view = selectedView?.name;
-  const args = getArguments(tool.input_schema).filter((argument) => !selectedView?.fixed.includes(argument.name));
-  const { inputs, values, hiddenNames, removeHidden, setInput } = useArguments(args, replayed?.args);
+  const declared = getArguments(tool.input_schema, selectedView?.fixed);
+  const { args, inputs, values, hiddenNames, removeHidden, setInput } = useArguments(declared, replayed?.args);
   const request: CallRequest = {
     tool,
     body: { arguments: values, view, token: token || undefined },
@@ -47,13 +48,13 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
     run: ({ body }: CallRequest) => api('callTool', { slug: server.slug, tool: name, ...body }),
     refresh: [['calls'], queryKeys.activity],
   });
-  const missing = args.filter((argument) => argument.isRequired && values[argument.name] === undefined);
+  const missing = findMissing(args, values);
   const isMissing = missing.length > 0;
   const preview = usePreview({ slug: server.slug, version: server.version, view, tool: name, values, isMissing });
   const [isSubmitted, setSubmitted] = useState(false);
   const [isConfirming, setConfirming] = useState(false);
   const problems = [
-    ...missing.map((argument) => ({ path: `arguments.${argument.name}`, message: 'is missing' })),
+    ...missing.map((path) => ({ path: `arguments.${path}`, message: 'is missing' })),
     ...preview.problems,
   ];
   const formErrors = getFormErrors(call, request);
@@ -143,6 +144,7 @@ function Choices({ names, name, onChoose, views, view, onView }: ChoicesProps) {
         allowDeselect={false}
         searchable={names.length > 8}
         selectFirstOptionOnChange
+        {...selectsText}
         className="th-mono"
       />
       {views.length > 0 && (

@@ -124,13 +124,20 @@ export function ArgumentDetails({ row }: { row: ArgumentRow }) {
   );
 }
 
+/** Returns true for the keywords that the indented rows of an object or of a list's objects show. */
+function isShownAsFields(name: string, { type, items }: JsonObject): boolean {
+  if (type === 'object') return name === 'properties' || name === 'required';
+  return name === 'items' && type === 'array' && isObject(items) && items.type === 'object';
+}
+
 /** JSON input for the keywords without their own field, such as minimum or items. */
 function OtherKeywords({ row }: { row: ArgumentRow }) {
   const entries = Object.entries(row.value);
-  const otherKeywords = entries.filter(([name]) => !knownKeywords.has(name));
+  const hasForm = (name: string) => knownKeywords.has(name) || isShownAsFields(name, row.value);
+  const otherKeywords = entries.filter(([name]) => !hasForm(name));
   const set = (next: unknown = {}) => {
     if (!isObject(next)) throw new Error('must be a JSON object');
-    row.change({ ...Object.fromEntries(entries.filter(([name]) => knownKeywords.has(name))), ...next });
+    row.change({ ...Object.fromEntries(entries.filter(([name]) => hasForm(name))), ...next });
   };
   return (
     <Input
@@ -150,6 +157,6 @@ function formatName({ label }: ArgumentRow, field: string): string {
 }
 
 /** Returns the field state of a keyword. Its problems are shown at the argument's name. */
-function toEdited({ field, name }: ArgumentRow, value: unknown, set: (next: unknown) => void): Edited {
+export function toEdited({ field, name }: ArgumentRow, value: unknown, set: (next: unknown) => void): Edited {
   return { ...field, path: `${field.path}.${name}`, id: undefined, errors: [], warnings: [], value, set };
 }

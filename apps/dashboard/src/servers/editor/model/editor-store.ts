@@ -56,10 +56,12 @@ function createInitialState({
     problems: [],
     warnings: [],
     isBlocked: false,
-    touched: new Set(),
-    isRevealed: !isNew,
+    ...concealed,
   };
 }
+
+/** State in which no problem is shown until its field is left, or until the next attempt to save. */
+const concealed = { touched: new Set<string>(), isRevealed: false };
 
 export function createEditorStore(init: EditorInit) {
   let state = createInitialState(init);
@@ -90,7 +92,11 @@ export function createEditorStore(init: EditorInit) {
     set: (path: readonly PathSegment[], value: unknown) => {
       const next = withConfig(withValue(state.config, path, value) as Config);
       const hasListChanged = path.length === 1 && path[0] === 'tools' && !hasSameTools(state.config, next.config);
-      update(hasListChanged ? next : { ...next, listRevision: state.listRevision });
+      update({
+        ...next,
+        ...(!hasListChanged && { listRevision: state.listRevision }),
+        ...(getTools(next.config).length !== getTools(state.config).length && concealTools(state)),
+      });
     },
     setText: (draft: string) => {
       const result = parseConfig(draft);
@@ -104,11 +110,12 @@ export function createEditorStore(init: EditorInit) {
     },
     /** Restarts the edit, by default from the stored configuration. */
     restart: (config: Config = state.initial, stored: Config = state.initial) =>
-      update({ ...withConfig(config), initial: stored, restartCount: state.restartCount + 1 }),
+      update({ ...withConfig(config), ...concealed, initial: stored, restartCount: state.restartCount + 1 }),
     /** Records that `sentConfig` was stored. The configuration may have been edited since. */
     saved: (sentConfig: Config, stored: Config) =>
       update({
         initial: stored,
+        ...concealed,
         ...(!state.draftProblem && isJsonEqual(state.config, sentConfig) && withConfig(stored)),
       }),
     applyVerdict: (verdictState: Pick<EditorState, 'lastCheck' | 'rejection' | 'mayBeTaken' | 'isStale'>) =>
@@ -126,6 +133,11 @@ export function createEditorStore(init: EditorInit) {
     },
     reveal: () => update({ isRevealed: true }),
   };
+}
+
+/** Conceals the problems of tools whose number has changed: their paths differ, and a new tool is incomplete. */
+function concealTools({ touched }: EditorState) {
+  return { touched: new Set([...touched].filter((field) => !field.startsWith('tools['))), isRevealed: false };
 }
 
 /** Returns true if both have the same tool names in the same order. */

@@ -2,7 +2,7 @@ import { Collapsible } from '../../../ui/collapsible.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { getValueAt, withValue } from '../../config.ts';
 import { Field } from '../fields.tsx';
-import { useEditorState } from '../model/editor-context.ts';
+import { useEditorState, useField } from '../model/editor-context.ts';
 import { Cell, HeadersEditor, NamedRows } from '../named-rows.tsx';
 
 /** Settings shared by all tools. Collapsed while none is set. */
@@ -39,7 +39,7 @@ export function ServerWideSection() {
 function VariablesEditor() {
   return (
     <NamedRows<unknown>
-      path={['variables']}
+      field={useField(['variables'], true)}
       label="Variables"
       text="Replace {{name}} in URLs, headers, and constants. Visible to everyone who can read the server."
       noun="variable"

@@ -2,6 +2,7 @@ import { Badge, Checkbox, Group, Switch, Text, UnstyledButton } from '@mantine/c
 import { IconAlertTriangle, IconGripVertical } from '@tabler/icons-react';
 import { type DragEvent, useState } from 'react';
 import type { FieldProblem, ToolFigures } from '../../../api-types.ts';
+import { ignoreLinks } from '../../../ui/rows.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { asList, asText, isDisabled, isObject } from '../../config.ts';
 import { getFieldId, useEditor, useEditorState, useValue } from '../model/editor-context.ts';
@@ -22,7 +23,7 @@ type Props = {
   onDrop: () => void;
 };
 
-/** Row of a tool. Clicking the name opens the tool. */
+/** Row of a tool, which a click opens. */
 export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onDrag, onDrop }: Props) {
   const { set, isReadOnly } = useEditor();
   const value = useValue(['tools', index]);
@@ -43,6 +44,7 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
       data-over={isDragOver || undefined}
       data-open={isOpen || isSelected || undefined}
       data-off={!isEnabled || undefined}
+      onClick={ignoreLinks(() => goToField(`tools[${index}]`))}
       onDragOver={(event) => handleDrag(event, true)}
       onDragLeave={() => setDragOver(false)}
       onDrop={(event) => {

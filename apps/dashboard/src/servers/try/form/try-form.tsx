@@ -1,4 +1,4 @@
-import { Button, Group, Stack, Text } from '@mantine/core';
+import { Button, Input as Field, Group, Stack, Text } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { useRef } from 'react';
 import type { FieldProblem } from '../../../api-types.ts';
@@ -25,7 +25,7 @@ type Props = {
   /** Token for a server that forwards its caller's token; undefined if not needed. */
   token: string | undefined;
   onToken: (token: string) => void;
-  onInput: (argument: string, value: string | string[] | undefined) => void;
+  onInput: (argument: Argument, path: string, value: string | string[] | undefined) => void;
   onCall: () => void;
 };
 
@@ -66,9 +66,9 @@ export function TryForm(props: Props) {
             <ArgumentInput
               key={argument.name}
               argument={argument}
-              value={inputs.get(argument.name)}
-              onChange={(value) => onInput(argument.name, value)}
-              errors={getMessages(problems, `arguments.${argument.name}`, true)}
+              inputs={inputs}
+              onInput={(path, value) => onInput(argument, path, value)}
+              problems={problems}
             />
           ))}
           {token !== undefined && (
@@ -102,17 +102,34 @@ export function TryForm(props: Props) {
 
 type InputProps = {
   argument: Argument;
-  value: string | string[] | undefined;
-  onChange: (value: string | string[] | undefined) => void;
-  errors: readonly string[];
+  inputs: ArgumentInputs;
+  onInput: (path: string, value: string | string[] | undefined) => void;
+  problems: readonly FieldProblem[];
 };
 
 const formatOption = (option: unknown) => (typeof option === 'string' ? option : JSON.stringify(option));
 
-/** Input for an argument, by its type. */
-function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
-  const { name, type, description, isRequired, options, defaultValue, isTextList } = argument;
-  const isJson = type === 'object' || (type === 'array' && !isTextList);
+/** Input for an argument, by its type. The fields of an object are indented below its name. */
+function ArgumentInput({ argument, ...form }: InputProps) {
+  const { inputs, onInput, problems } = form;
+  const { name, path, type, description, isRequired, options, defaultValue, itemType, fields } = argument;
+  const errors = getMessages(problems, `arguments.${path}`, !fields);
+  if (fields)
+    return (
+      <Field.Wrapper
+        label={toVisible(name)}
+        labelElement="div"
+        description={toVisible(description)}
+        error={formatErrors(errors)}
+      >
+        <Stack gap="sm" mt="xs" className="th-nested" role="group" aria-label={toVisible(name)}>
+          {fields.map((field) => (
+            <ArgumentInput key={field.name} argument={field} {...form} />
+          ))}
+        </Stack>
+      </Field.Wrapper>
+    );
+  const isJson = type === 'object' || (type === 'array' && itemType === undefined);
   const jsonPlaceholder = type === 'array' ? '[ … ]' : '{ … }';
   const emptyPlaceholder = isJson ? jsonPlaceholder : '';
   const texts = {
@@ -123,14 +140,14 @@ function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
     placeholder: defaultValue === undefined ? emptyPlaceholder : formatOption(defaultValue),
   };
   const edited = {
-    path: name,
+    path,
     id: undefined,
-    value,
+    value: inputs.get(path),
     errors,
     warnings: [],
     isReadOnly: false,
     touch: () => {},
-    set: (next: unknown) => onChange(next as string | string[] | undefined),
+    set: (next: unknown) => onInput(path, next as string | string[] | undefined),
   };
   if (options) {
     const choices = [...new Set(options.map(formatOption))].map((option) => ({
@@ -140,5 +157,5 @@ function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
     return <Input edited={edited} kind="choice" choices={choices} {...texts} />;
   }
   const textKind = isJson ? 'long' : 'text';
-  return <Input edited={edited} kind={isTextList ? 'list' : textKind} {...texts} />;
+  return <Input edited={edited} kind={itemType === undefined ? textKind : 'list'} {...texts} />;
 }
