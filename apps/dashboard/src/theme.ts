@@ -11,7 +11,11 @@ const parseShades = (colors: string) => colors.split(' ') as unknown as MantineC
 
 const dialogStyles = { title: { fontWeight: 600, fontSize: '1rem', lineHeight: 1.5 } };
 /** The scroll bar stays, so that the page does not move when a dialog opens. */
-const dialogProps = { removeScrollProps: { removeScrollBar: false }, closeButtonProps: { 'aria-label': 'Close' } };
+const dialogProps = {
+  overlayProps: { backgroundOpacity: 0.3 },
+  removeScrollProps: { removeScrollBar: false },
+  closeButtonProps: { 'aria-label': 'Close' },
+};
 
 /** Text on the accent has its own color in dark mode. */
 const variantColorResolver: VariantColorsResolver = (input) => {
@@ -77,6 +81,7 @@ export const theme = createTheme({
     },
     Notification: { defaultProps: { radius: 'md', closeButtonProps: { 'aria-label': 'Dismiss' } } },
     Menu: { defaultProps: { radius: 'md', shadow: 'md', transitionProps: { duration: 120 } } },
+    InputWrapper: { defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } },
     Select: { defaultProps: { checkIconPosition: 'right' } },
     Checkbox: { defaultProps: boxProps },
     Radio: { defaultProps: boxProps },

@@ -9,13 +9,18 @@ const minuteMs = 60_000;
 /** Length of an interval in charts, for periods that are not shown in days. */
 const intervalMs: { [period in Period]?: number } = { '1h': 5 * minuteMs, '24h': hourMs };
 
-/** Returns the start and the number of intervals that start on whole local hours or their parts. */
-export function getIntervals(period: Period, periodStart: string): { since: string; buckets: number } {
-  const lengthMs = intervalMs[period] ?? 24 * hourMs;
-  const at = new Date(periodStart);
-  const localMs = at.getTime() - at.getTimezoneOffset() * minuteMs;
-  const since = new Date(at.getTime() - (localMs % lengthMs)).toISOString();
-  return { since, buckets: periodMs[period] / lengthMs + 1 };
+/** Returns the intervals of a period for charts: days, or parts of the day that start on whole local hours. */
+export function getIntervals(
+  period: Period,
+  since: string,
+): { since: string; until?: string | undefined; buckets: number } {
+  const lengthMs = intervalMs[period];
+  if (lengthMs === undefined) return { since, buckets: periodMs[period] / (24 * hourMs) };
+  const at = new Date(since);
+  const start = at.getTime() - ((at.getTime() - at.getTimezoneOffset() * minuteMs) % lengthMs);
+  const buckets = periodMs[period] / lengthMs + 1;
+  const [from, until] = [start, start + buckets * lengthMs].map((time) => new Date(time).toISOString());
+  return { since: from ?? since, until, buckets };
 }
 
 export const periods: { value: Period; label: string }[] = [

@@ -18,10 +18,10 @@ export function useStatistics(filter: CallFilter, { hasIntervals }: { hasInterva
   return useQuery({
     queryKey: queryKeys.statistics({ server, tool, period, hasIntervals }),
     queryFn: async ({ signal }) => {
-      const { slug, since: periodStart } = toCallQuery(filter);
-      const { since, buckets } = hasIntervals ? getIntervals(period, periodStart) : { since: periodStart, buckets: 1 };
+      const { slug, since } = toCallQuery(filter);
+      const intervals = hasIntervals ? getIntervals(period, since) : { since, buckets: 1 };
       try {
-        return await api('getCallStatistics', { slug, tool, since, buckets }, { signal });
+        return await api('getCallStatistics', { slug, tool, ...intervals }, { signal });
       } catch (error) {
         if (error instanceof ApiProblem && error.status === 404) return null;
         throw error;

@@ -65,6 +65,7 @@ export function Palette({ searchRequests }: { searchRequests: number }) {
       shortcut={null}
       centered={false}
       yOffset="15vh"
+      overlayProps={{ backgroundOpacity: 0.3 }}
       query={query}
       onQueryChange={setQuery}
       scrollable

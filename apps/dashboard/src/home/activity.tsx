@@ -23,8 +23,9 @@ const periods = [
   { value: '24h', label: '24 hours' },
   { value: '7d', label: '7 days' },
 ];
-/** Maximum rows of each table. */
+/** Maximum rows of a table, and of each group of failures. */
 const maxRows = 8;
+const maxRowsPerGroup = 4;
 
 type Props = {
   /** Server to show; undefined for the whole workspace. */
@@ -128,6 +129,7 @@ function groupFailures(calls: readonly Call[]): Failure[] {
   return Object.entries(failureGroups).flatMap(([group, name]) =>
     failures
       .filter(({ outcome, upstream_status }) => getFailureGroup(outcome, upstream_status) === group)
+      .slice(0, maxRowsPerGroup)
       .map((failure) => ({ ...failure, group: name })),
   );
 }
@@ -159,7 +161,7 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
             {calls.length === 0 && <Hint p="md">No failures in this period.</Hint>}
             <CallList
               label="Failures"
-              rows={groupFailures(calls).slice(0, maxRows)}
+              rows={groupFailures(calls)}
               columns={failureColumns}
               getGroup={({ group }) => group}
               isSingleServer={isSingleServer}

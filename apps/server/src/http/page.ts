@@ -27,8 +27,8 @@ dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
 .mark { display: block; width: 2.5rem; height: 2.5rem; margin: 0 0 1rem; padding: .4rem; border: 2px solid; border-radius: 50%; fill: none; stroke: currentColor; stroke-width: 2.5; stroke-linecap: round; stroke-linejoin: round; }
 .good { color: var(--good); } .bad { color: var(--bad); }
 .brand { display: flex; align-items: center; gap: .6rem; font-weight: 600; margin: 0 0 2rem; }
-.columns { display: grid; gap: 1.5rem 2.5rem; grid-template-columns: repeat(6, 1fr); } main:has(.columns) { max-width: 64rem; border: 0; }
-.columns > * { grid-column: span 2; } .columns > :nth-child(-n + 2) { grid-column: span 3; } .columns h2 { margin-top: 0; }
+.columns { display: grid; gap: 3rem 2.5rem; grid-template-columns: repeat(6, 1fr); } main:has(.columns) { max-width: 64rem; border: 0; }
+.columns > * { grid-column: span 2; } .columns > :nth-child(-n + 2) { grid-column: span 3; } .columns :is(h2, pre) { margin-top: 0; }
 .problems { background: color-mix(in srgb, var(--bad) 10%, var(--paper)); border-radius: .5rem; padding: .75rem 1rem; margin: 1.5rem 0; } .problems ul { margin: .25rem 0 0; padding: 0 0 0 1.25rem; }
 .field { margin: 1.5rem 0; } .field label { display: block; font-weight: 500; margin: 0 0 .4rem; } .field label .soft { font-weight: 400; } .field small { margin: .4rem 0 0; }
 .field input { font: inherit; width: 100%; min-height: 2.75rem; padding: .5rem .75rem; color: var(--ink); background: var(--paper); border: 1px solid var(--input-line); border-radius: .375rem; }
