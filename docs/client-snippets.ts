@@ -1,4 +1,4 @@
-import type { DeclaredClient, Snippet } from '@toolhost/mcp-clients/client';
+import { clientGroups, type DeclaredClient, type Snippet } from '@toolhost/mcp-clients/client';
 import { clients } from '@toolhost/mcp-clients/clients';
 
 const withToken = { name: 'NAME', url: 'URL', token: 'TOKEN' };
@@ -9,7 +9,11 @@ const introduction = `Connection snippets for each client. \`NAME\` is the name 
 
 /** Generates the reference page with the connection snippets of all known clients. */
 export function clientsPage(generated: string): string {
-  return ['# Snippets for clients', generated, introduction, ...clients.map(formatSection)].join('\n');
+  const sections = clientGroups.flatMap((group) => [
+    `## ${group}\n`,
+    ...clients.filter((client) => client.group === group).map(formatSection),
+  ]);
+  return ['# Snippets for clients', generated, introduction, ...sections].join('\n');
 }
 
 function formatSection({ name, snippet, documentation }: DeclaredClient): string {
@@ -27,7 +31,7 @@ function formatSection({ name, snippet, documentation }: DeclaredClient): string
     `Compared with its [documentation](${documentation.url}) on ${documentation.checked}.`,
   ];
   const note = notes.filter((text) => text !== '').map((text) => `- ${withCode(text)}`);
-  return `## ${name}\n\n${withCode(snippetToShow.where)}\n\n${fenced(snippetToShow)}\n${note.join('\n')}\n`;
+  return `### ${name}\n\n${withCode(snippetToShow.where)}\n\n${fenced(snippetToShow)}\n${note.join('\n')}\n`;
 }
 
 /** Lowercases the start of a sentence after a colon. Keeps a name in capitals. */

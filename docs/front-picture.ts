@@ -21,9 +21,9 @@ export type Scheme = keyof typeof colors;
 /** Opens the import page, reads the description, and scrolls to its operations. */
 export async function showImport(page: Page, description: object): Promise<void> {
   await page.goto('/servers/new/import');
-  await page.getByRole('textbox', { name: 'Or paste text' }).fill(JSON.stringify(description));
+  await page.getByRole('textbox', { name: 'Address or text' }).fill(JSON.stringify(description));
   await page.getByRole('button', { name: 'Read description' }).click();
-  await page.getByRole('button', { name: 'Review' }).waitFor();
+  await page.getByRole('button', { name: 'Create server' }).waitFor();
   const { y = 0 } = (await page.getByRole('region', { name: 'Operations' }).boundingBox()) ?? {};
   await page.evaluate(`scrollBy(0, ${y - 24})`);
   await page.mouse.move(0, 0);

@@ -22,8 +22,8 @@ describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
 
   /** Returns the snippet text for a client and the target of its install link. */
   async function snippet(page: Page, client: string): Promise<{ code: string; install: string | undefined }> {
-    await page.getByRole('tab', { name: client, exact: true }).click();
-    const panel = page.getByRole('tabpanel', { name: client, exact: true });
+    await button(page, client).click();
+    const panel = page.getByRole('region', { name: client, exact: true });
     const code = panel.getByRole('region', { name: `snippet for ${client}` });
     await code.waitFor();
     const link = panel.getByRole('link', { name: /^(Install in|Add to) / });

@@ -12,6 +12,7 @@ export const guides = {
   'docs/limits.md': 'Limits',
   'docs/files.md': 'Servers as files',
   'docs/clients.md': 'Connecting clients',
+  'docs/claude-and-chatgpt.md': 'Connect claude.ai and ChatGPT',
   'docs/playground.md': 'Playground: your own model with your tools',
   'docs/notifications.md': 'Notifications: webhooks and email',
   'docs/recipes.md': 'Recipes',

@@ -30,8 +30,6 @@ export type Snippet = {
 export type ClientRules = {
   /** Redirect URIs of its logins; empty if each installation has a different one. */
   redirectUris: readonly string[];
-  /** True if it connects from the internet, so the URL must be public and use https. */
-  isHosted?: true;
   /** True if it can only log in, and cannot send a token from its user. */
   canOnlyLogIn?: true;
   /** True if it cannot log in, so its user must enter a token. */
@@ -57,10 +55,17 @@ export type ClientRules = {
   requiresObjects?: true;
 };
 
+/** Groups of clients, in the order in which people see them. */
+export const clientGroups = ['Apps', 'Terminals', 'Editors', 'Frameworks', 'APIs'] as const;
+export type ClientGroup = (typeof clientGroups)[number];
+
 /** A client: its connection snippet and its rules. */
 export type DeclaredClient = {
   id: string;
   name: string;
+  group: ClientGroup;
+  /** True if it connects from the internet, so the URL must be public and use https. */
+  isHosted?: true;
   /** Page that the snippet was compared with, and the date of the comparison. */
   documentation: { url: string; checked: string };
   /** Returns undefined if the client cannot use such a server. */

@@ -32,6 +32,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'claude-code',
     name: 'Claude Code',
+    group: 'Terminals',
     documentation: toDocumentation('https://code.claude.com/docs/en/mcp', '2026-11-27'),
     snippet: (to) =>
       createSnippet(
@@ -49,6 +50,8 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'claude',
     name: 'Claude',
+    group: 'Apps',
+    isHosted: true,
     documentation: toDocumentation(
       'https://support.claude.com/en/articles/11175166-getting-started-with-custom-connectors-using-remote-mcp',
     ),
@@ -63,7 +66,6 @@ const programClients: readonly DeclaredClient[] = [
     },
     rules: {
       redirectUris: ['https://claude.ai/api/mcp/auth_callback', 'https://claude.com/api/mcp/auth_callback'],
-      isHosted: true,
       canOnlyLogIn: true,
       // https://github.com/anthropics/claude-ai-mcp/issues/878
       requiredPath: '/mcp',
@@ -74,6 +76,8 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'chatgpt',
     name: 'ChatGPT',
+    group: 'Apps',
+    isHosted: true,
     documentation: toDocumentation('https://developers.openai.com/apps-sdk/deploy/connect-chatgpt'),
     snippet(to) {
       if (to.token !== undefined) return undefined;
@@ -83,7 +87,6 @@ const programClients: readonly DeclaredClient[] = [
     },
     rules: {
       redirectUris: ['https://chatgpt.com/connector_platform_oauth_redirect'],
-      isHosted: true,
       canOnlyLogIn: true,
       requiresHints: true,
       toolName: plainName,
@@ -93,6 +96,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'claude-desktop',
     name: 'Claude Desktop',
+    group: 'Apps',
     documentation: toDocumentation('https://modelcontextprotocol.io/docs/develop/connect-local-servers'),
     snippet: (to) =>
       createJsonSnippet(
@@ -104,6 +108,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'cursor',
     name: 'Cursor',
+    group: 'Editors',
     documentation: toDocumentation('https://cursor.com/docs/mcp/install-links'),
     snippet(to) {
       // The link reads the credential from a variable, so that no browser history stores it.
@@ -126,6 +131,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'vscode',
     name: 'VS Code',
+    group: 'Editors',
     documentation: toDocumentation('https://code.visualstudio.com/api/extension-guides/ai/mcp'),
     snippet(to) {
       const createServer = (connection: ClientConnection) => ({ type: 'http', url: to.url, ...getHeaders(connection) });
@@ -151,6 +157,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'codex',
     name: 'Codex',
+    group: 'Terminals',
     documentation: toDocumentation('https://developers.openai.com/codex/mcp'),
     snippet(to) {
       const bearer = to.token === undefined ? [] : [`bearer_token_env_var = "${getTokenVariable(to)}"`];
@@ -175,6 +182,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'gemini-cli',
     name: 'Gemini CLI',
+    group: 'Terminals',
     documentation: toDocumentation('https://geminicli.com/docs/tools/mcp-server'),
     snippet(to) {
       const code = `gemini mcp add --scope user --transport http${getHeaderOption(to)} ${to.name} ${to.url}`;
@@ -192,6 +200,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'windsurf',
     name: 'Windsurf',
+    group: 'Editors',
     documentation: toDocumentation('https://docs.windsurf.com/windsurf/cascade/mcp'),
     snippet: (to) =>
       createJsonSnippet(
@@ -205,6 +214,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'kiro',
     name: 'Kiro',
+    group: 'Editors',
     documentation: toDocumentation('https://kiro.dev/docs/mcp/configuration', '2026-11-29'),
     snippet: (to) =>
       createJsonSnippet('In .kiro/settings/mcp.json, or in ~/.kiro/settings/mcp.json for all folders:', {
@@ -214,6 +224,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'jetbrains',
     name: 'JetBrains AI Assistant',
+    group: 'Editors',
     documentation: toDocumentation('https://www.jetbrains.com/help/ai-assistant/mcp.html', '2026-11-29'),
     snippet(to) {
       // Its documentation describes headers but no login, so mcp-remote logs in.
@@ -230,6 +241,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'zed',
     name: 'Zed',
+    group: 'Editors',
     documentation: toDocumentation('https://zed.dev/docs/ai/mcp'),
     snippet: (to) =>
       createJsonSnippet('In the Zed settings file (zed: open settings file):', {
@@ -240,6 +252,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'opencode',
     name: 'OpenCode',
+    group: 'Terminals',
     documentation: toDocumentation('https://opencode.ai/v1/docs/mcp-servers/', '2026-11-27'),
     snippet: (to) =>
       createJsonSnippet(
@@ -251,6 +264,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'copilot-cli',
     name: 'Copilot CLI',
+    group: 'Terminals',
     documentation: toDocumentation(
       'https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers',
       '2026-11-27',
@@ -263,6 +277,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'qwen-code',
     name: 'Qwen Code',
+    group: 'Terminals',
     documentation: toDocumentation('https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/', '2026-11-27'),
     snippet(to) {
       const code = `qwen mcp add --scope user --transport http${getHeaderOption(to)} ${to.name} ${to.url}`;
@@ -273,6 +288,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'cline',
     name: 'Cline',
+    group: 'Editors',
     documentation: toDocumentation('https://docs.cline.bot/mcp/connecting-to-a-remote-server', '2026-11-27'),
     snippet: (to) =>
       createJsonSnippet('In cline_mcp_settings.json (MCP Servers, Configure):', {
@@ -282,6 +298,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'continue',
     name: 'Continue',
+    group: 'Editors',
     documentation: toDocumentation('https://docs.continue.dev/customize/deep-dives/mcp', '2026-11-27'),
     snippet(to) {
       const server = [`  - name: ${to.name}`, '    type: streamable-http', `    url: ${JSON.stringify(to.url)}`];
@@ -292,6 +309,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'goose',
     name: 'Goose',
+    group: 'Terminals',
     documentation: toDocumentation('https://goose-docs.ai/docs/getting-started/using-extensions'),
     snippet(to) {
       const code = [
@@ -315,6 +333,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'librechat',
     name: 'LibreChat',
+    group: 'Apps',
     documentation: toDocumentation(
       'https://www.librechat.ai/docs/configuration/librechat_yaml/object_structure/mcp_servers',
     ),
@@ -331,6 +350,7 @@ const programClients: readonly DeclaredClient[] = [
   {
     id: 'curl',
     name: 'curl',
+    group: 'APIs',
     documentation: toDocumentation('https://modelcontextprotocol.io/specification/2025-11-25/basic/transports'),
     // The request that lists the tools, without any MCP client.
     snippet(to) {
@@ -349,7 +369,6 @@ const programClients: readonly DeclaredClient[] = [
 /** Programs that read a token from their environment. */
 const apiRules: ClientRules = {
   redirectUris: [],
-  isHosted: true,
   cannotLogIn: true,
   toolName: plainName,
   hasStrictNames: true,
@@ -361,6 +380,8 @@ const apiClients: readonly DeclaredClient[] = [
   {
     id: 'openai-api',
     name: 'OpenAI API',
+    group: 'APIs',
+    isHosted: true,
     documentation: toDocumentation('https://developers.openai.com/api/docs/guides/tools-remote-mcp'),
     snippet(to) {
       const server = {
@@ -384,6 +405,8 @@ const apiClients: readonly DeclaredClient[] = [
   {
     id: 'anthropic-api',
     name: 'Anthropic API',
+    group: 'APIs',
+    isHosted: true,
     documentation: toDocumentation('https://platform.claude.com/docs/en/agents-and-tools/mcp-connector'),
     snippet(to) {
       const { name, url, token = '$ACCESS_TOKEN' } = to;
@@ -450,10 +473,10 @@ function formatCurlPost(url: string, headers: readonly string[], body: unknown):
 export const clients: readonly DeclaredClient[] = [...programClients, ...forms, ...libraries, ...apiClients];
 
 /** A client whose rules are known. */
-export type KnownClient = { name: string } & ClientRules;
+export type KnownClient = Pick<DeclaredClient, 'name' | 'isHosted'> & ClientRules;
 
-export const knownClients: readonly KnownClient[] = clients.flatMap(({ name, rules }) =>
-  rules === undefined ? [] : [{ name, ...rules }],
+export const knownClients: readonly KnownClient[] = clients.flatMap(({ name, isHosted, rules }) =>
+  rules === undefined ? [] : [{ name, ...(isHosted && { isHosted }), ...rules }],
 );
 
 /** Clients that log in and have known redirect URIs. */
@@ -489,4 +512,14 @@ export function createSnippets(to: ClientConnection): ClientSnippet[] {
     const result = snippet(to);
     return result === undefined ? [] : [{ id, name, ...result }];
   });
+}
+
+/** Returns what a server lacks for a client: a login, an API key, or a URL that the client can reach. */
+export function findObstacle(
+  { isHosted, rules }: DeclaredClient,
+  { url, token }: ClientConnection,
+): 'login' | 'key' | 'public-url' | undefined {
+  if (rules?.canOnlyLogIn && token !== undefined) return 'login';
+  if (rules?.cannotLogIn && token === undefined) return 'key';
+  return isHosted && !url.startsWith('https://') ? 'public-url' : undefined;
 }

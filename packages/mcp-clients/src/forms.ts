@@ -4,7 +4,7 @@ import { type ClientConnection, createSnippet, type DeclaredClient, getNextSteps
 type Fields = Readonly<Record<string, string>>;
 
 /** A client that is set up in a form and accepts either a credential or a login. */
-type Form = Pick<DeclaredClient, 'id' | 'name'> & {
+type Form = Pick<DeclaredClient, 'id' | 'name' | 'isHosted'> & {
   page: string;
   location: string;
   fields: (to: ClientConnection) => Fields;
@@ -12,10 +12,21 @@ type Form = Pick<DeclaredClient, 'id' | 'name'> & {
   withLogin: { fields: (url: string) => Fields; after: string };
 };
 
-function createFormClient({ id, name, page, location, fields, withCredential, withLogin }: Form): DeclaredClient {
+function createFormClient({
+  id,
+  name,
+  isHosted,
+  page,
+  location,
+  fields,
+  withCredential,
+  withLogin,
+}: Form): DeclaredClient {
   return {
     id,
     name,
+    group: 'Apps',
+    ...(isHosted && { isHosted }),
     documentation: { url: page, checked: '2026-11-29' },
     snippet(to) {
       const access = to.token === undefined ? withLogin.fields(to.url) : withCredential.fields(to.token);
@@ -83,6 +94,7 @@ export const forms: readonly DeclaredClient[] = [
   createFormClient({
     id: 'copilot-studio',
     name: 'Copilot Studio',
+    isHosted: true,
     page: 'https://learn.microsoft.com/en-us/microsoft-copilot-studio/mcp-add-existing-server-to-agent',
     location:
       'On the Tools page of an agent, choose Add a tool, New tool, Model Context Protocol, and describe when the agent should use the server:',
@@ -104,6 +116,7 @@ export const forms: readonly DeclaredClient[] = [
   createFormClient({
     id: 'le-chat',
     name: 'Le Chat',
+    isHosted: true,
     page: 'https://docs.mistral.ai/vibe/work/connectors/mcp-connectors',
     location:
       'As an administrator of Le Chat (now Vibe), choose Add Connector, Custom MCP Connector on the Connectors page:',
@@ -120,6 +133,7 @@ export const forms: readonly DeclaredClient[] = [
   createFormClient({
     id: 'perplexity',
     name: 'Perplexity',
+    isHosted: true,
     page: 'https://www.perplexity.ai/help-center/en/articles/13915507-adding-custom-remote-connectors',
     location: 'In the account settings under Connectors, choose Custom connector, Remote:',
     fields: ({ name, url }) => ({ Name: name, 'MCP Server URL': url, Transport: 'Streamable HTTP' }),

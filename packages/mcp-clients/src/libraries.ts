@@ -17,6 +17,7 @@ function createLibraryClient(
   return {
     id,
     name,
+    group: 'Frameworks',
     documentation: { url: page, checked },
     snippet: (to) => createSnippet(where, format, code(to), getNextSteps(to, after)),
   };
@@ -51,6 +52,7 @@ const formatBearerHeaders = (token: string) => `headers: { Authorization: ${toSc
 const typescriptSdk: DeclaredClient = {
   id: 'sdk',
   name: 'TypeScript SDK',
+  group: 'Frameworks',
   documentation: { url: 'https://github.com/modelcontextprotocol/typescript-sdk', checked: '2026-11-22' },
   snippet({ url, token }) {
     const setup = token === undefined ? providerComment : `const requestInit = { ${formatBearerHeaders(token)} };\n`;
@@ -67,6 +69,7 @@ console.log(await client.listTools());`;
 const aiSdk: DeclaredClient = {
   id: 'ai-sdk',
   name: 'Vercel AI SDK',
+  group: 'Frameworks',
   documentation: { url: 'https://ai-sdk.dev/docs/ai-sdk-core/mcp-tools', checked: '2026-11-22' },
   snippet({ url, token }) {
     const code = `import { createMCPClient } from '@ai-sdk/mcp';

@@ -55,6 +55,7 @@ export function importDocument(
     groups: groups.slice(0, planLimits.groups).map((group) => ({ ...group, name: truncateName(group.name) })),
     proposal,
     chosen: { tools: plan.chosen.length, tokens: plan.tokens },
+    ...(plan.config && choices.prefix === undefined && { defaults: getDefaults(plan.config) }),
     questions: questions.slice(0, planLimits.entries),
     secrets: secrets.slice(0, planLimits.entries),
     notes: [...(sizeError === undefined ? [] : [sizeError]), ...notes].slice(0, planLimits.notes),
@@ -66,6 +67,10 @@ export function importDocument(
     generated: config && JSON.stringify(toGenerated(config, plan)),
     documentHash: hashDocument(document),
   };
+}
+
+function getDefaults({ slug, base_url }: ImportedConfig): PlanReport['defaults'] {
+  return { slug, ...(base_url !== undefined && { base_url }) };
 }
 
 type ResponseFieldsByTool = ReadonlyMap<ImportedTool | undefined, ResponseFields>;

@@ -41,6 +41,10 @@ export const planShape = {
     reason: z.string(),
   }),
   chosen: z.object({ tools: count, tokens: count }),
+  defaults: z
+    .object({ slug: z.string(), base_url: z.string().optional() })
+    .optional()
+    .describe('Slug and base URL of the new server; absent while a required question has no reply.'),
   questions: z
     .array(
       z.object({

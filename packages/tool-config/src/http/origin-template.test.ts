@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ToolFailure } from '@toolhost/errors/errors';
-import { parseOriginTemplate, renderOrigin } from './origin-template.ts';
+import { parseOriginTemplate } from './origin-template.ts';
+import { renderOrigin } from './render-origin.ts';
 
 const hosts = ['*.my.salesforce.com', 'login.example.com'];
 

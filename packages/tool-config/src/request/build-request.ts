@@ -8,8 +8,8 @@ import {
   signatureHeaders,
 } from '../authentication.ts';
 import { isHeaderValue } from '../http/headers.ts';
-import { renderOrigin } from '../http/origin-template.ts';
 import { interpolateDeep, interpolatePlaceholders } from '../http/placeholders.ts';
+import { renderOrigin } from '../http/render-origin.ts';
 import { checkUrlLength, renderUrl } from '../http/url-template.ts';
 import {
   checkLength,

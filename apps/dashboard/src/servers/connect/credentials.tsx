@@ -18,7 +18,8 @@ export function TokenCredential({ credential, onCredential }: Props) {
         label="Token for snippets"
         description="Your own API token. It is only inserted into the snippets below and does not leave this page."
         value={credential}
-        onChange={(event) => onCredential(event.currentTarget.value)}
+        onChange={(event) => onCredential(event.currentTarget.value.replace(/^(?:Authorization:\s*)?Bearer\s+/i, ''))}
+        error={/\s/.test(credential) && 'A token contains no spaces. Paste only the token.'}
         className="th-mono"
         autoComplete="off"
         maw={480}

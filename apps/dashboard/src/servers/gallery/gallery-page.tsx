@@ -1,22 +1,28 @@
-import { Badge, Box, Group, SimpleGrid, Text } from '@mantine/core';
+import { Badge, Box, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
+import { Section } from '../../ui/section.tsx';
 import { type Config, getTools, isObject } from '../config.ts';
+import { mask } from '../declared.ts';
 import { NewPage, NewServer } from '../new/new-server-page.tsx';
 
 const galleryPath = '/servers/new/gallery';
 
-/** Gallery of complete servers for public APIs, to start a new server from. */
+/** Gallery of complete servers for public APIs, to start a new server from: with one stored credential, or with logins. */
 export function GalleryPage() {
   const slug = useSearchParams()[0].get('example');
-  const selected = galleryExamples.find((example) => example.slug === slug);
+  const selected = galleryExamples.find((example) => example.id === slug);
   if (selected)
     return (
       <NewPage
         title={`New server: ${selected.name}`}
-        text="Nothing is stored until you create the server. Remove the tools you do not need."
+        text={
+          selected.isLogin
+            ? 'Register an application at the provider first. Then replace the values that begin with YOUR, and store its secret.'
+            : 'Nothing is stored until you create the server. Remove the tools you do not need.'
+        }
         back={{ to: galleryPath, label: 'All examples' }}
       >
-        <NewServer key={selected.slug} initial={selected.config} />
+        <NewServer key={selected.id} initial={selected.config} />
       </NewPage>
     );
   return (
@@ -24,18 +30,28 @@ export function GalleryPage() {
       title="Start from an example"
       text="Complete servers for public APIs. You can change everything before you create one."
     >
-      <SimpleGrid className="th-card" cols={{ base: 1, sm: 2, lg: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
-        {galleryExamples.map((example) => (
-          <ExampleCard key={example.slug} example={example} />
+      <Stack gap="md">
+        {sections.map(({ title, text, isLogin }) => (
+          <Section key={title} title={title} text={text}>
+            <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="md">
+              {galleryExamples
+                .filter((example) => example.isLogin === isLogin)
+                .map((example) => (
+                  <ExampleCard key={example.id} example={example} />
+                ))}
+            </SimpleGrid>
+          </Section>
         ))}
-      </SimpleGrid>
+      </Stack>
     </NewPage>
   );
 }
 
-function ExampleCard({ example: { slug, name, description, secrets, config } }: { example: GalleryExample }) {
+function ExampleCard({ example: { id, name, description, secrets, config, isLogin } }: { example: GalleryExample }) {
+  const secretText = secrets.length > 0 ? `Requires ${secrets.join(', ')}` : 'No credential required';
+  const requirement = isLogin ? 'Requires an application at the provider' : secretText;
   return (
-    <Box component={Link} to={`${galleryPath}?example=${slug}`} className="th-card th-choice" p="lg">
+    <Box component={Link} to={`${galleryPath}?example=${id}`} className="th-card th-choice" p="lg">
       <Text fw={600}>{name}</Text>
       <Text size="sm" c="dimmed">
         {description}
@@ -43,25 +59,48 @@ function ExampleCard({ example: { slug, name, description, secrets, config } }: 
       <Group gap="xs" mt="sm">
         <Badge variant="light">{getTools(config).length} tools</Badge>
         <Text size="xs" c="dimmed">
-          {secrets.length > 0 ? `Requires ${secrets.join(', ')}` : 'No credential required'}
+          {requirement}
         </Text>
       </Group>
     </Box>
   );
 }
 
-/** Server of examples/gallery: its configuration and the names of the secrets it requires. */
-type GalleryExample = { config: Config; slug: string; name: string; description: string; secrets: string[] };
+/** Server of the examples: its configuration and the names of the secrets it requires. */
+type GalleryExample = {
+  id: string;
+  config: Config;
+  name: string;
+  description: string;
+  secrets: string[];
+  isLogin: boolean;
+};
+
+const sections = [
+  { title: 'One credential for everyone', text: 'Callers use an API key of the workspace.', isLogin: false },
+  { title: 'People log in', text: 'Each person logs in with their account at the API.', isLogin: true },
+];
 
 /** Example files, read by the build. */
-const files = import.meta.glob<{ default: Config }>('../../../../../examples/gallery/*.yaml', { eager: true });
+const files = {
+  ...import.meta.glob<{ default: Config }>('../../../../../examples/gallery/*.yaml', { eager: true }),
+  ...import.meta.glob<{ default: Config }>('../../../../../examples/logins/*.yaml', { eager: true }),
+};
 
-const galleryExamples: readonly GalleryExample[] = Object.values(files)
-  .map(({ default: { secrets, limits: _, ...config } }) => ({
-    config,
-    slug: String(config.slug),
-    name: String(config.name),
-    description: String(config.description),
-    secrets: isObject(secrets) ? Object.keys(secrets) : [],
-  }))
+/** Removes masks, which stand for secrets that are stored. A new server has none. */
+const withoutMasks = (config: Config) => JSON.parse(JSON.stringify(config).replaceAll(`"${mask}"`, '""')) as Config;
+
+const galleryExamples: readonly GalleryExample[] = Object.entries(files)
+  .map(([file, { default: example }]) => {
+    const { secrets, limits: _, ...config } = withoutMasks(example);
+    const isLogin = file.includes('/logins/');
+    return {
+      id: `${isLogin ? 'logins-' : ''}${config.slug}`,
+      config,
+      name: String(config.name),
+      description: String(config.description),
+      secrets: isObject(secrets) ? Object.keys(secrets) : [],
+      isLogin,
+    };
+  })
   .toSorted((a, b) => a.name.localeCompare(b.name));

@@ -1,15 +1,18 @@
-import { Alert, Badge, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
-import { useState } from 'react';
+import { Badge, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { getSlugProblem } from '@toolhost/tool-config/slug';
+import { type FormEvent, useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
-import type { ImportPlan } from '../../api-types.ts';
+import type { FieldProblem, ImportPlan } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
+import { getFieldError, getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { FormErrorAlert } from '../../ui/states/form-error-alert.tsx';
 import { toSentence } from '../../ui/states/problem-alert.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { toSlug } from '../config.ts';
 import { NewPage } from '../new/new-server-page.tsx';
 import { Operations, sumTokens, toSelectors } from './operations.tsx';
 import { type Answers, QuestionsForm, removeEmptyAnswers } from './questions-form.tsx';
@@ -20,7 +23,7 @@ export function ImportPage() {
     <NewPage
       title="Import an API"
       guide="docs/import.md"
-      text="Turn an API description into a server: choose operations, enter credentials, connect."
+      text="Turn an API description into a server: choose operations, enter the credential, connect."
     >
       <ImportFlow />
     </NewPage>
@@ -38,21 +41,22 @@ function ImportFlow() {
       setPlan(newPlan);
     },
   });
+  const readErrors = getFormErrors(read, read.variables ?? {});
   return (
     <Stack gap="md">
       <SourceForm
         title="API description"
-        text="OpenAPI 3 or Swagger 2 (JSON or YAML), a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR. Nothing is stored yet."
+        text="OpenAPI or Swagger, a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR."
         onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
-        formErrors={getFormErrors(read, read.variables ?? {})}
+        formErrors={readErrors}
       >
         <TextInput
           label="What should agents do with it?"
           description="Optional, in English. Matching operations are suggested."
           placeholder="Triage issues"
           value={purpose}
-          maxLength={500}
+          error={getFieldError(readErrors, 'for')}
           onChange={(event) => setPurpose(event.currentTarget.value)}
         />
       </SourceForm>
@@ -65,58 +69,141 @@ function ImportFlow() {
 
 type PlanInput = Source & { for?: string };
 
-type ImportInput = Source & { include: string[]; answers: Answers; name: string; slug?: string };
+type Question = ImportPlan['questions'][number];
+type ImportInput = Source & { include: string[]; answers: Answers; name: string; slug: string };
 
-function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
+const maxNameLength = 100;
+
+/** State of the choices that turn a description into a server. */
+function useChoices(source: Source, plan: ImportPlan) {
+  const title = plan.title.slice(0, maxNameLength);
   const [chosen, setChosen] = useState(() => getProposedTools(plan));
   const [answers, setAnswers] = useState<Answers>({});
-  const [name, setName] = useState(plan.title.slice(0, 100));
-  const [slug, setSlug] = useState('');
+  const [name, setName] = useState(title);
+  const [editedSlug, setSlug] = useState<string>();
+  const [secrets, setSecrets] = useState<Answers>({});
+  const [isSubmitted, setSubmitted] = useState(false);
+  // An answer may require another credential or further questions. Questions that were answered stay.
+  const replan = useAction({ run: (asked: ImportInput) => api('importApi', { ...asked, mode: 'plan' }) });
+  const latest = replan.data ?? plan;
+  const isAsked = (question: Question) => plan.questions.some((known) => known.name === question.name);
+  const questions = [...plan.questions, ...latest.questions.filter((question) => !isAsked(question))];
+  const slug = editedSlug ?? ((name === title && latest.defaults?.slug) || toSlug(name));
   const input: ImportInput = {
     ...source,
     include: toSelectors(plan.report, chosen),
     answers: removeEmptyAnswers(answers),
-    name,
-    ...(slug !== '' && { slug }),
+    name: name.trim(),
+    slug,
   };
-  const review = useAction({ run: (reviewInput: ImportInput) => api('importApi', { ...reviewInput, mode: 'plan' }) });
-  const reviewedPlan = review.data && isEqual(review.variables, input) ? review.data : undefined;
+  const create = useCreate(secrets);
+  const unanswered = questions.filter((question) => question.required && !input.answers[question.name]);
+  const ownProblems = [...findProblems(input), ...unanswered.map(toProblem)];
+  const createErrors = getFormErrors(create, input);
+  const formErrors = {
+    ...createErrors,
+    problems: [...(isSubmitted ? ownProblems : []), ...getFormErrors(replan, input).problems, ...createErrors.problems],
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setSubmitted(true);
+    if (ownProblems.length === 0) create.mutate(input);
+  };
+  const answer = (next: Answers) => {
+    const asked = { ...input, answers: removeEmptyAnswers(next) };
+    if (!isEqual(asked.answers, replan.variables?.answers ?? {})) replan.mutate(asked);
+  };
+  const values = { chosen, answers, name, slug, secrets };
+  const setters = { setChosen, setAnswers, setName, setSlug, setSecrets };
+  return { ...values, ...setters, latest, questions, formErrors, answer, submit, isCreating: create.isPending };
+}
+
+type ChoicesState = ReturnType<typeof useChoices>;
+
+function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
+  const state = useChoices(source, plan);
   return (
-    <>
-      <OperationPicker plan={plan} chosen={chosen} onChosen={setChosen} />
-      <QuestionsForm questions={reviewedPlan?.questions ?? plan.questions} answers={answers} onAnswers={setAnswers} />
-      <Section title="Name" text="Both are visible to agents.">
+    <form onSubmit={state.submit} noValidate>
+      <Stack gap="md">
+        <OperationPicker plan={plan} chosen={state.chosen} onChosen={state.setChosen} />
+        <QuestionsForm
+          questions={state.questions}
+          answers={state.answers}
+          onAnswers={state.setAnswers}
+          onAnswered={state.answer}
+          formErrors={state.formErrors}
+        />
+        <ServerSection {...state} findings={plan.findings} />
+      </Stack>
+    </form>
+  );
+}
+
+/** Name, slug, and credentials of the new server, and the button that creates it. */
+function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState & Pick<ImportPlan, 'findings'>) {
+  const remarks = [...latest.notes, ...findings.slice(0, 10).map(({ at, message }) => `${at}: ${message}`)];
+  const otherErrors = { ...formErrors, problems: formErrors.problems.filter(({ path }) => !hasField(path)) };
+  const baseUrl = latest.defaults?.base_url;
+  return (
+    <Section title="Server" text={baseUrl && `The tools call ${toVisible(baseUrl)}.`}>
+      <Stack gap="sm">
         <Group gap="sm" align="flex-start">
           <TextInput
             label="Server name"
             flex="1 1 14rem"
-            value={name}
-            maxLength={100}
-            onChange={(event) => setName(event.currentTarget.value)}
+            value={state.name}
+            onChange={(event) => state.setName(event.currentTarget.value)}
+            error={getFieldError(formErrors, 'name')}
           />
           <TextInput
             label="Slug"
-            description="Part of the URL. Derived from the name if empty."
             flex="1 1 14rem"
-            value={slug}
-            maxLength={63}
-            onChange={(event) => setSlug(event.currentTarget.value)}
+            value={state.slug}
+            onChange={(event) => state.setSlug(event.currentTarget.value)}
+            error={getFieldError(formErrors, 'slug')}
           />
         </Group>
-        <Button
-          my="md"
-          onClick={() => review.mutate(input)}
-          loading={review.isPending}
-          disabled={chosen.size === 0 || name.trim() === ''}
-          variant={reviewedPlan ? 'default' : 'filled'}
-        >
-          Review
-        </Button>
-        <FormErrorAlert formErrors={getFormErrors(review, input)} title="Fix before continuing" />
-      </Section>
-      <Review plan={reviewedPlan} input={input} />
-    </>
+        {latest.secrets.map(({ name, description }) => (
+          <SecretInput
+            key={name}
+            label={name}
+            description={`${toSentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
+            value={state.secrets[name] ?? ''}
+            onChange={(event) => state.setSecrets({ ...state.secrets, [name]: event.currentTarget.value })}
+            autoComplete="new-password"
+          />
+        ))}
+        {remarks.length > 0 && (
+          <List size="sm">
+            {remarks.map((remark) => (
+              <List.Item key={remark}>{toSentence(remark)}</List.Item>
+            ))}
+          </List>
+        )}
+        <FormErrorAlert formErrors={otherErrors} title="The server was not created" />
+        <Group>
+          <Button type="submit" loading={state.isCreating}>
+            Create server
+          </Button>
+        </Group>
+      </Stack>
+    </Section>
   );
+}
+
+/** Returns true if a field of the form shows the problems with this path. */
+const hasField = (path: string) => /^(?:name|slug|server|answers\..*)$/.test(path);
+
+const toProblem = ({ name }: Question): FieldProblem => ({ path: `answers.${name}`, message: 'Answer this question.' });
+
+function findProblems({ include, name, slug }: ImportInput): FieldProblem[] {
+  const problems: [path: string, message: string | false][] = [
+    ['', include.length === 0 && 'Select at least one operation.'],
+    ['name', name === '' && 'Enter a name.'],
+    ['name', name.length > maxNameLength && `Use at most ${maxNameLength} characters.`],
+    ['slug', getSlugProblem(slug) ?? false],
+  ];
+  return problems.flatMap(([path, message]) => (message ? [{ path, message }] : []));
 }
 
 const maxRecommendedTools = 40;
@@ -171,58 +258,6 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
       <Text size="sm" c="dimmed" mt="sm">
         {remarks.filter(Boolean).join(' ')}
       </Text>
-    </Section>
-  );
-}
-
-/** Credentials, remarks, and the button that creates the server. */
-function Review({ plan, input }: { plan: ImportPlan | undefined; input: ImportInput }) {
-  const [secrets, setSecrets] = useState<Answers>({});
-  const create = useCreate(secrets);
-  if (!plan) return null;
-  const openQuestions = plan.questions.filter(({ required }) => required);
-  const remarks = [...plan.notes, ...plan.findings.slice(0, 10).map(({ at, message }) => `${at}: ${message}`)];
-  return (
-    <Section
-      title="Credentials and review"
-      text={`${plan.chosen.tools} tools, about ${plan.chosen.tokens.toLocaleString('en')} tokens in every conversation.`}
-    >
-      <Stack gap="sm">
-        {openQuestions.length > 0 && (
-          <Alert color="yellow" title="Answer these first">
-            {openQuestions.map(({ name, question }) => (
-              <div key={name}>{toSentence(question)}</div>
-            ))}
-          </Alert>
-        )}
-        {plan.secrets.map(({ name, description }) => (
-          <SecretInput
-            key={name}
-            label={name}
-            description={`${toSentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
-            value={secrets[name] ?? ''}
-            onChange={(event) => setSecrets({ ...secrets, [name]: event.currentTarget.value })}
-            autoComplete="new-password"
-          />
-        ))}
-        {remarks.length > 0 && (
-          <List size="sm">
-            {remarks.map((remark) => (
-              <List.Item key={remark}>{toSentence(remark)}</List.Item>
-            ))}
-          </List>
-        )}
-        <FormErrorAlert formErrors={getFormErrors(create, input)} title="The server was not created" />
-        <Group>
-          <Button
-            onClick={() => create.mutate(input)}
-            loading={create.isPending}
-            disabled={openQuestions.length > 0 || plan.chosen.tools === 0}
-          >
-            Create server
-          </Button>
-        </Group>
-      </Stack>
     </Section>
   );
 }

@@ -80,9 +80,9 @@ function OperationGroup({ name, operations, chosen, onChosen, startsOpen }: Grou
   };
   return (
     <div className="th-pick-group">
-      <Group gap="xs" wrap="nowrap" justify="space-between">
+      <Group gap="xs" wrap="nowrap">
         <Checkbox
-          label={name}
+          aria-label={name}
           checked={isAll}
           indeterminate={count > 0 && !isAll}
           onChange={(event) => choose(operations, event.currentTarget.checked)}
@@ -91,12 +91,19 @@ function OperationGroup({ name, operations, chosen, onChosen, startsOpen }: Grou
           variant="subtle"
           color="gray"
           size="compact-sm"
+          flex={1}
+          justify="space-between"
           aria-expanded={isOpen}
-          rightSection={isOpen ? <IconChevronDown size={15} /> : <IconChevronRight size={15} />}
+          rightSection={
+            <Group gap={4} component="span" wrap="nowrap">
+              {count} of {operations.length}
+              {isOpen ? <IconChevronDown size={15} /> : <IconChevronRight size={15} />}
+            </Group>
+          }
           aria-label={`${count} of ${operations.length} operations in ${name}`}
           onClick={() => setToggled(!isToggled)}
         >
-          {count} of {operations.length}
+          {name}
         </Button>
       </Group>
       {isOpen && (

@@ -1,8 +1,8 @@
-import { Alert, Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
+import { Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
 import { decodeDocument } from '@toolhost/json/document-text';
-import { type DragEvent, type FormEvent, type ReactNode, useState } from 'react';
-import type { FormErrors } from '../../ui/actions/form-errors.ts';
+import { type DragEvent, type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react';
+import { type FormErrors, getFieldError } from '../../ui/actions/form-errors.ts';
 import { Collapsible } from '../../ui/collapsible.tsx';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
@@ -24,6 +24,20 @@ type Props = {
 };
 
 const maxBytes = 16 * 1024 * 1024;
+const hostPattern = /^(?:localhost|\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)+|[\w-]+(?=:\d))(?::\d+)?(?:[/?#]\S*)?$/i;
+const localPattern = /^(?:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[|[\w-]+:\d)/i;
+const filePattern = /^(?:\.{0,2}[\\/]|~\/|[a-z]:\\)\S*$|^[^\s/:]+\.(?:json|ya?ml|har|http|bru|txt)$/i;
+
+/** Returns the address in a text, with a scheme; undefined if the text is the description itself. */
+function findAddress(text: string): string | undefined {
+  if (/^[a-z][a-z\d+.-]*:\/\/\S*$/i.test(text)) return text;
+  return hostPattern.test(text) ? `${localPattern.test(text) ? 'http' : 'https'}://${text}` : undefined;
+}
+
+function findProblem(text: string): string | undefined {
+  if (text === '') return 'Enter an address, paste a description, or choose a file.';
+  return filePattern.test(text) ? 'This is the name of a file on your computer. Press Choose file instead.' : undefined;
+}
 
 export function SourceForm({
   title,
@@ -34,75 +48,76 @@ export function SourceForm({
   formErrors,
   children,
 }: Props) {
-  const [url, setUrl] = useState(initialUrl ?? '');
-  const [text, setText] = useState('');
-  const [header, setHeader] = useState('Authorization');
-  const [credential, setCredential] = useState('');
-  const [oversizedName, setOversizedName] = useState<string>();
+  const [text, setText] = useState(initialUrl ?? '');
+  const [credential, setCredential] = useState({ header: 'Authorization', value: '' });
+  const [problem, setProblem] = useState<string>();
+  const [sentText, setSentText] = useState('');
+  const address = findAddress(text.trim());
   const readFile = async (file: File | null | undefined) => {
     if (!file) return;
-    setOversizedName(file.size > maxBytes ? file.name : undefined);
+    setSentText(text);
+    setProblem(
+      file.size > maxBytes
+        ? `${file.name} is larger than 16 MB. Enter its address, or import it with the command line.`
+        : undefined,
+    );
     if (file.size <= maxBytes) onRead({ document: decodeDocument(new Uint8Array(await file.arrayBuffer())) });
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    const headers = credential && { headers: { [header.trim()]: credential.trim() } };
-    const source: Source = text.trim() === '' ? { url: url.trim(), ...headers } : { document: text };
-    if (source.document !== undefined || source.url !== '') onRead(source);
+    const found = findProblem(text.trim());
+    setProblem(found);
+    if (found !== undefined) return;
+    setSentText(address ?? text);
+    if (address === undefined) return onRead({ document: text });
+    setText(address);
+    const { header, value } = credential;
+    onRead({ url: address, ...(value !== '' && { headers: { [header.trim()]: value.trim() } }) });
+  };
+  const submitOnEnter = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.key === 'Enter' && !event.shiftKey && address !== undefined) submit(event);
+  };
+  // An answer to another text is no longer shown.
+  const sourceError =
+    text === sentText ? (getFieldError(formErrors, 'url') ?? getFieldError(formErrors, 'document')) : undefined;
+  const localAdvice = /EGRESS_ALLOW/.test(sourceError ?? '') ? ` Or run: toolhost import ${address} --serve` : '';
+  const otherErrors = {
+    ...formErrors,
+    problems: formErrors.problems.filter(({ path }) => !/^(?:url|document|headers|for)/.test(path)),
   };
   return (
     <Section title={title} text={description}>
       <form onSubmit={submit} noValidate {...useDrop((file) => void readFile(file))}>
         <Stack gap="sm">
-          <FormErrorAlert formErrors={formErrors} title="Description not read" />
-          {oversizedName && (
-            <Alert color="red" role="alert" title="File too large">
-              {oversizedName} is larger than 16 MB. Enter its URL, or import it with the command line.
-            </Alert>
-          )}
-          <TextInput
-            label="Description URL"
-            placeholder="https://api.example.com/openapi.json"
-            type="url"
-            value={url}
-            onChange={(event) => setUrl(event.currentTarget.value)}
-          />
-          <Collapsible label="URL requires a credential">
-            <Group gap="sm" align="flex-start">
-              <TextInput
-                label="Header"
-                flex="1 1 10rem"
-                value={header}
-                onChange={(event) => setHeader(event.currentTarget.value)}
-              />
-              <SecretInput
-                label="Value"
-                description="Sent only to this URL, and stored encrypted with the server."
-                placeholder="Bearer …"
-                flex="2 1 14rem"
-                value={credential}
-                autoComplete="off"
-                onChange={(event) => setCredential(event.currentTarget.value)}
-              />
-            </Group>
-          </Collapsible>
+          <FormErrorAlert formErrors={otherErrors} title="Description not read" />
           <Textarea
-            label="Or paste text"
-            description="JSON, YAML, or a curl command."
+            label="Address or text"
+            description="The address of the description, or the description itself: JSON, YAML, or curl commands."
+            placeholder="https://api.example.com/openapi.json"
             className="th-mono"
             autosize
-            minRows={3}
+            minRows={1}
             maxRows={10}
             value={text}
-            onChange={(event) => setText(event.currentTarget.value)}
+            onChange={(event) => {
+              setProblem(undefined);
+              setText(event.currentTarget.value);
+            }}
+            onKeyDown={submitOnEnter}
+            error={problem ?? (sourceError && sourceError + localAdvice)}
             spellCheck={false}
+          />
+          <CredentialFields
+            credential={credential}
+            onCredential={setCredential}
+            error={getFieldError(formErrors, 'headers')}
           />
           {children}
           <Group gap="sm">
-            <Button type="submit" loading={isReading} disabled={url.trim() === '' && text.trim() === ''}>
+            <Button type="submit" loading={isReading}>
               Read description
             </Button>
-            <FileButton onChange={(file) => void readFile(file)} accept=".json,.yaml,.yml,.har,.txt">
+            <FileButton onChange={(file) => void readFile(file)} accept=".json,.yaml,.yml,.har,.txt,.http,.bru">
               {(props) => (
                 <Button {...props} variant="default" leftSection={<IconFileUpload size={16} />} disabled={isReading}>
                   Choose file
@@ -113,6 +128,40 @@ export function SourceForm({
         </Stack>
       </form>
     </Section>
+  );
+}
+
+type Credential = { header: string; value: string };
+
+type CredentialProps = {
+  credential: Credential;
+  onCredential: (credential: Credential) => void;
+  error: string | undefined;
+};
+
+/** Header that the address of the description requires. */
+function CredentialFields({ credential, onCredential, error }: CredentialProps) {
+  return (
+    <Collapsible label="URL requires a credential">
+      <Group gap="sm" align="flex-start">
+        <TextInput
+          label="Header"
+          flex="1 1 10rem"
+          value={credential.header}
+          onChange={(event) => onCredential({ ...credential, header: event.currentTarget.value })}
+        />
+        <SecretInput
+          label="Value"
+          description="Sent only to this URL, and stored encrypted with the server."
+          placeholder="Bearer …"
+          flex="2 1 14rem"
+          value={credential.value}
+          autoComplete="off"
+          onChange={(event) => onCredential({ ...credential, value: event.currentTarget.value })}
+          error={error}
+        />
+      </Group>
+    </Collapsible>
   );
 }
 

@@ -3,9 +3,10 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import { ApiProblem } from '../../api.ts';
 import { Hint } from '../text/hint.tsx';
 import { toVisible } from '../text/visible.ts';
+import { toScreenTerms } from './screen-terms.ts';
 
 export function toSentence(text: string): string {
-  const visibleText = toVisible(text);
+  const visibleText = toVisible(toScreenTerms(text));
   const capitalized = visibleText.charAt(0).toUpperCase() + visibleText.slice(1);
   return /[.!?]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }
