@@ -215,11 +215,15 @@ export function describeForeignDocument(input: unknown): string | undefined {
 
 /** Does the same for text that is not JSON: a curl command line, or an API description in YAML. */
 export function describeForeignText(text: string): string | undefined {
-  const start = text.slice(0, 1000);
-  if (/^\s*(?:\$\s+)?curl(?:\.exe)?\s+\S/.test(start)) return formatForeignDocument('a curl command', importAdvice);
-  return /^["']?(?:openapi|swagger)["']?:\s/m.test(start)
+  if (isCurlCommand(text)) return formatForeignDocument('a curl command', importAdvice);
+  return /^["']?(?:openapi|swagger)["']?:\s/m.test(text.slice(0, 1000))
     ? formatForeignDocument('an OpenAPI document', importAdvice)
     : undefined;
+}
+
+/** Returns true for a curl command line, which people paste where its URL or a name belongs. */
+export function isCurlCommand(text: string): boolean {
+  return /^\s*(?:\$\s+)?curl(?:\.exe)?\s+\S/.test(text.slice(0, 1000));
 }
 
 const formatForeignDocument = (name: string, advice: string) => `this is ${name}, not a configuration; ${advice}`;

@@ -1,6 +1,6 @@
 import { containsCompleteCredential } from '@toolhost/credentials/own-credentials';
 import type { Problem } from '@toolhost/errors/errors';
-import { describeForeignDocument } from '@toolhost/errors/input-errors';
+import { describeForeignDocument, isCurlCommand } from '@toolhost/errors/input-errors';
 import { addZodIssues, ProblemList } from '@toolhost/errors/problems';
 import { isRawNumber, toPlainNumbers } from '@toolhost/json/json';
 import { z } from 'zod';
@@ -48,7 +48,11 @@ export const maxTools = 5000;
  * published JSON Schema.
  */
 export const serverConfigSchema = z.strictObject({
-  name: singleLineText(100).describe('Display name of the server.'),
+  name: singleLineText(100)
+    .refine((text) => !isCurlCommand(text) || !text.includes('://'), {
+      message: 'found a curl command; enter a short name, or import the command',
+    })
+    .describe('Display name of the server.'),
   slug: z
     .string()
     .describe('URL identifier. The server is available at /mcp/{slug}. It can never be reused after deletion.'),

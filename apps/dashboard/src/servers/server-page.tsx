@@ -27,7 +27,7 @@ export function ServerPage() {
       {(detail) => (
         <>
           <Heading detail={detail} />
-          <Tabs slug={slug} />
+          <Tabs />
           <div className="th-server-page">
             <SettingsMenu detail={detail} />
             <Box miw={0}>
@@ -40,17 +40,47 @@ export function ServerPage() {
   );
 }
 
+/** Page below a server's path, with its guide. */
+type ServerPageLink = [path: string, label: string, guide: Guide];
+
+const tabs: readonly ServerPageLink[] = [
+  ['', 'Overview', 'docs/troubleshooting.md'],
+  ['tools', 'Tools', 'docs/configuration.md'],
+  ['try', 'Try it', 'docs/troubleshooting.md'],
+  ['calls', 'Calls', 'docs/troubleshooting.md'],
+  ['connect', 'Connect', 'docs/clients.md'],
+  ['settings', 'Settings', 'docs/configuration.md'],
+];
+const playground: ServerPageLink = ['try/playground', 'Playground', 'docs/playground.md'];
+
+function getSettings({ server, config }: ServerDetail): ServerPageLink[] {
+  const logins: ServerPageLink = ['settings/logins', 'Logins', 'docs/logins.md'];
+  const imports: ServerPageLink = ['settings/import', 'Import', 'docs/import.md'];
+  return [
+    ['settings', 'Configuration', 'docs/configuration.md'],
+    ...(hasLoginPage(server) ? [logins] : []),
+    ['settings/secrets', 'Secrets', 'docs/credentials.md'],
+    ...(config.imported ? [imports] : []),
+    ['settings/versions', 'Versions', 'docs/files.md'],
+    ['settings/limits', 'Limits', 'docs/limits.md'],
+    ['settings/capture', 'Capture', 'docs/troubleshooting.md'],
+    ['settings/delete', 'Delete', 'docs/configuration.md'],
+  ];
+}
+
+/** Returns the current path below that of the server. */
+const useServerPath = () => useLocation().pathname.split('/').slice(3).join('/');
+
 function Heading({ detail }: { detail: ServerDetail }) {
   const { server } = detail;
-  const { pathname } = useLocation();
-  const playground = toLinks(server.slug, [['/try/playground', 'Playground', 'docs/playground.md']]);
-  const pages = [...getTabs(server.slug), ...getSettings(detail), ...playground];
-  const page = pages.findLast(({ to }) => to === pathname);
+  const currentPath = useServerPath();
+  const [, label, guide] =
+    [...tabs, ...getSettings(detail), playground].findLast(([path]) => path === currentPath) ?? [];
   return (
     <PageHeader
       title={toVisible(server.name)}
-      guide={page?.guide ?? 'docs/troubleshooting.md'}
-      section={page?.label}
+      guide={guide ?? 'docs/troubleshooting.md'}
+      section={label}
       text={server.description && toVisible(server.description)}
       back={{ to: '/servers', label: 'Servers' }}
     >
@@ -66,41 +96,11 @@ function Heading({ detail }: { detail: ServerDetail }) {
   );
 }
 
-/** Page below a server's path, with its guide. */
-type ServerPageLink = { to: string; label: string; guide: Guide };
-
-const toLinks = (slug: string, pages: readonly [path: string, label: string, guide: Guide][]): ServerPageLink[] =>
-  pages.map(([path, label, guide]) => ({ to: `/servers/${slug}${path}`, label, guide }));
-
-function getTabs(slug: string): ServerPageLink[] {
-  return toLinks(slug, [
-    ['', 'Overview', 'docs/troubleshooting.md'],
-    ['/tools', 'Tools', 'docs/configuration.md'],
-    ['/try', 'Try it', 'docs/troubleshooting.md'],
-    ['/calls', 'Calls', 'docs/troubleshooting.md'],
-    ['/connect', 'Connect', 'docs/clients.md'],
-    ['/settings', 'Settings', 'docs/configuration.md'],
-  ]);
-}
-
-function getSettings({ server, config }: ServerDetail): ServerPageLink[] {
-  return toLinks(server.slug, [
-    ['/settings', 'Configuration', 'docs/configuration.md'],
-    ...(hasLoginPage(server) ? [['/settings/logins', 'Logins', 'docs/logins.md'] as [string, string, Guide]] : []),
-    ['/settings/secrets', 'Secrets', 'docs/credentials.md'],
-    ...(config.imported ? [['/settings/import', 'Import', 'docs/import.md'] as [string, string, Guide]] : []),
-    ['/settings/versions', 'Versions', 'docs/files.md'],
-    ['/settings/limits', 'Limits', 'docs/limits.md'],
-    ['/settings/capture', 'Capture', 'docs/troubleshooting.md'],
-    ['/settings/delete', 'Delete', 'docs/configuration.md'],
-  ]);
-}
-
-function Tabs({ slug }: { slug: string }) {
+function Tabs() {
   return (
     <nav className="th-tabs" aria-label="Server sections">
-      {getTabs(slug).map(({ to, label }, index) => (
-        <NavLink key={to} to={to} end={index === 0} className="th-tab">
+      {tabs.map(([path, label]) => (
+        <NavLink key={path} to={path || '.'} end={path === ''} className="th-tab">
           {label}
         </NavLink>
       ))}
@@ -110,15 +110,15 @@ function Tabs({ slug }: { slug: string }) {
 
 /** Sections of the settings: a list on the left or, in a narrow window, a select. */
 function SettingsMenu({ detail }: { detail: ServerDetail }) {
-  const { pathname } = useLocation();
+  const currentPath = useServerPath();
   const navigate = useNavigate();
   const sections = getSettings(detail);
-  if (!pathname.startsWith(`/servers/${detail.server.slug}/settings`)) return null;
+  if (!currentPath.startsWith('settings')) return null;
   return (
     <>
       <nav className="th-side-menu" aria-label="Settings">
-        {sections.map(({ to, label }) => (
-          <NavLink key={to} to={to} end className="th-nav-link th-side-link">
+        {sections.map(([path, label]) => (
+          <NavLink key={path} to={path} end className="th-nav-link th-side-link">
             {label}
           </NavLink>
         ))}
@@ -126,8 +126,8 @@ function SettingsMenu({ detail }: { detail: ServerDetail }) {
       <NativeSelect
         className="th-side-select"
         aria-label="Settings section"
-        data={sections.map(({ to, label }) => ({ value: to, label }))}
-        value={pathname}
+        data={sections.map(([value, label]) => ({ value, label }))}
+        value={currentPath}
         onChange={({ currentTarget }) => navigate(currentTarget.value)}
       />
     </>

@@ -66,7 +66,8 @@ export function isHeaderValue(value: string): boolean {
 
 /** Returns the reason why a header of this name cannot be set, or undefined if it can. */
 export function getHeaderNameProblem(name: string): string | undefined {
-  if (!isHeaderName(name)) return `found ${JSON.stringify(name)}; allowed: letters, digits, and !#$%&'*+-.^_\`|~`;
+  if (!isHeaderName(name))
+    return `found ${JSON.stringify(name)}; allowed: a name without spaces or colons, such as X-Api-Key`;
   const folded = foldHeaderName(name);
   if (folded === 'cookie')
     return 'cookies are set by a credential of type Cookie and by arguments with "in": "cookie"; use these instead';

@@ -1,4 +1,5 @@
 import { recordableFailure, type ToolFailure } from '@toolhost/errors/errors';
+import { isCurlCommand } from '@toolhost/errors/input-errors';
 import { parseOriginTemplate } from './origin-template.ts';
 import { decodeFully } from './parameter-names.ts';
 import { getPlaceholderNames, interpolatePlaceholders, splitPlaceholders } from './placeholders.ts';
@@ -121,6 +122,7 @@ export function parseUrlTemplate(url: string, declaredNames: readonly string[]):
 }
 
 function parseFixedUrl(url: string, declaredNames: readonly string[]): ParsedUrl {
+  if (isCurlCommand(url)) return { problems: ['found a curl command; enter only its URL, or import the command'] };
   const problems: string[] = [];
   const match = urlPattern.exec(url);
   const [hostPlaceholder] = getPlaceholderNames(match?.[1] ?? '');

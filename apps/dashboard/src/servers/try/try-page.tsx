@@ -7,18 +7,17 @@ export function TryPage() {
   const detail = useCurrentServer();
   const { pathname } = useLocation();
   const navigate = useNavigate();
-  const path = `/servers/${detail.server.slug}/try`;
   return (
-    <Stack gap="md" align="stretch">
+    <Stack gap="md">
       <SegmentedControl
         size="xs"
         className="th-modes"
         aria-label="Mode"
         data={[
-          { value: path, label: 'Form' },
-          { value: `${path}/playground`, label: 'Playground' },
+          { value: '.', label: 'Form' },
+          { value: 'playground', label: 'Playground' },
         ]}
-        value={pathname}
+        value={pathname.endsWith('/playground') ? 'playground' : '.'}
         onChange={(next) => navigate(next)}
       />
       <Outlet context={detail} />

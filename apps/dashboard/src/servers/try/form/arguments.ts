@@ -78,8 +78,7 @@ function getValue(argument: Argument, inputs: ArgumentInputs): unknown {
   const { type, options, itemType, emptyValue, fields, isRequired } = argument;
   if (fields) {
     const entries = fields.map((field) => [field.name, getValue(field, inputs)] as const);
-    const isEmpty = fields.every((field) => !hasInput(field, inputs));
-    if (isEmpty && !isRequired) return emptyValue;
+    if (!isRequired && entries.every(([, value]) => value === undefined || value === null)) return emptyValue;
     return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
   }
   const input = inputs.get(argument.path);
@@ -87,11 +86,6 @@ function getValue(argument: Argument, inputs: ArgumentInputs): unknown {
   if (Array.isArray(input)) return itemType === 'string' ? input : input.map(parseText);
   if (type === 'string' && !options?.some((option) => typeof option !== 'string')) return input;
   return parseText(input);
-}
-
-function hasInput({ path, fields }: Argument, inputs: ArgumentInputs): boolean {
-  if (fields) return fields.some((field) => hasInput(field, inputs));
-  return (inputs.get(path)?.length ?? 0) > 0;
 }
 
 /** Returns the paths of required arguments without a value. Fields of an absent object are not missing. */
