@@ -91,7 +91,7 @@ describe('the look of the dashboard', () => {
   });
 
   it('has three weights, six sizes, two neutral borders, and no panel in another on every page', async (t) => {
-    const page = await openPage(t, dashboard, '/');
+    const page = await openPage(t, dashboard, '/', { options: { reducedMotion: 'reduce' } });
     const problems: string[] = [];
     for (const path of paths) {
       await page.goto(path);
@@ -99,6 +99,7 @@ describe('the look of the dashboard', () => {
       for (const { width, colorScheme } of views) {
         await page.setViewportSize({ width, height: 900 });
         await page.emulateMedia({ colorScheme });
+        await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
         const { weights, sizes, neutralBorders, nestedPanels, overflow } = (await page.evaluate(collectLook)) as Look;
         const report = (problem: string) => problems.push(`${path}, ${colorScheme}, ${width} px: ${problem}`);
         if (weights.some((weight) => !['400', '500', '600'].includes(weight))) report(`weights ${weights.join()}`);

@@ -31,15 +31,10 @@ export function PageHeader({ title, section, text, guide, back, children }: Prop
           </Group>
         </Anchor>
       )}
-      <Group justify="space-between" align="flex-start" gap="sm">
-        <Box miw={0} flex="1 1 18rem">
-          <Title order={1}>{title}</Title>
-          {text && (
-            <Text c="dimmed" mt={4} maw={720}>
-              {text}
-            </Text>
-          )}
-        </Box>
+      <Group justify="space-between" gap="sm">
+        <Title order={1} miw={0} flex="1 1 0">
+          {title}
+        </Title>
         <Group gap="xs" mih={32}>
           {address && (
             <Tooltip label="Guide">
@@ -60,6 +55,11 @@ export function PageHeader({ title, section, text, guide, back, children }: Prop
           {children}
         </Group>
       </Group>
+      {text && (
+        <Text c="dimmed" mt={4} maw={720}>
+          {text}
+        </Text>
+      )}
     </Box>
   );
 }
