@@ -167,7 +167,10 @@ describe('the look of the dashboard', () => {
     assert.equal(findGroup('API returned 503'), 'API');
     assert.equal(findGroup('API returned 404'), 'Agent');
     assert.equal(findGroup('Invalid arguments'), 'Agent');
-    const readColor = (text: string) => failures.getByText(text).evaluate((element) => getComputedStyle(element).color);
+    const readColor = (text: string) =>
+      failures
+        .getByText(text)
+        .evaluate((element) => element.ownerDocument.defaultView?.getComputedStyle(element).color);
     assert.equal(await readColor('Secret missing'), await readColor('API returned 503'));
     assert.notEqual(await readColor('Invalid arguments'), await readColor('API returned 503'));
   });

@@ -39,7 +39,7 @@ describe('a developer with a FastAPI service', () => {
   /** Copies the snippet of the selected client, and returns the key in it. */
   async function getCopiedKey(page: Page): Promise<string> {
     const copied = String(await page.evaluate('navigator.clipboard.readText()'));
-    return /Bearer (tlh_\w+)/.exec(copied)?.[1] ?? assert.fail(copied);
+    return /Bearer (thk_\w+)/.exec(copied)?.[1] ?? assert.fail(copied);
   }
 
   /** Calls the server with the copied key, as the client would. */

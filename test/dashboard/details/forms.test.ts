@@ -16,17 +16,15 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
 
   const create = (slug: string, more = {}) => dashboard.toolhost.createServer(dashboard.config(slug, more));
 
-  it('[agent 3] starts with a response limit in a new server and in the example', async (t) => {
-    for (const from of ['form', 'example']) {
-      const page = await openPage(t, dashboard, `/servers/new?from=${from}`);
-      await showView(page, 'JSON');
-      const { text } = getJsonEditor(page);
-      await eventually(async () => assert.match(await text(), /"max_response_tokens": 20000/));
-    }
+  it('[agent 3] starts with a response limit in a new server', async (t) => {
+    const page = await openPage(t, dashboard, '/servers/new?from=form');
+    await showView(page, 'JSON');
+    const { text } = getJsonEditor(page);
+    await eventually(async () => assert.match(await text(), /"max_response_tokens": 20000/));
   });
 
   it('[find D4] shows no problems before the first input, for every way to start a server', async (t) => {
-    for (const from of ['json', 'form', 'example']) {
+    for (const from of ['json', 'form']) {
       const page = await openPage(t, dashboard, `/servers/new?from=${from}`);
       await page.getByText(/^Not saved yet/).waitFor();
       await page.waitForLoadState('networkidle');

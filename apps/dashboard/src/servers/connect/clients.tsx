@@ -59,19 +59,11 @@ export function Clients({ connection }: { connection: ClientConnection }) {
         {selected ? (
           <Instructions key={selected.id} client={selected} connection={connection} />
         ) : (
-          <>
-            <Hint>
-              No client here has this name. Any client for remote MCP servers (Streamable HTTP) can connect with this
-              URL{connection.token !== undefined && ' and the header'}:
-            </Hint>
-            <CodeBlock
-              code={[
-                connection.url,
-                ...(connection.token === undefined ? [] : [`Authorization: Bearer ${connection.token}`]),
-              ].join('\n')}
-              label="connection for other clients"
-            />
-          </>
+          <Hint>
+            No client here has this name. Any client for remote MCP servers (Streamable HTTP) can connect: its URL is{' '}
+            {connection.url}
+            {connection.token !== undefined && `, with the header Authorization: Bearer ${connection.token}`}.
+          </Hint>
         )}
       </Stack>
     </Section>

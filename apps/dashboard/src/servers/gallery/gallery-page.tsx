@@ -1,6 +1,5 @@
-import { Badge, Box, Group, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Badge, Box, Group, SimpleGrid, Text } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
-import { Section } from '../../ui/section.tsx';
 import { type Config, getTools, isObject } from '../config.ts';
 import { mask } from '../declared.ts';
 import { NewPage, NewServer } from '../new/new-server-page.tsx';
@@ -30,19 +29,11 @@ export function GalleryPage() {
       title="Start from an example"
       text="Complete servers for public APIs. You can change everything before you create one."
     >
-      <Stack gap="md">
-        {sections.map(({ title, text, isLogin }) => (
-          <Section key={title} title={title} text={text}>
-            <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="md">
-              {galleryExamples
-                .filter((example) => example.isLogin === isLogin)
-                .map((example) => (
-                  <ExampleCard key={example.id} example={example} />
-                ))}
-            </SimpleGrid>
-          </Section>
+      <SimpleGrid className="th-card" cols={{ base: 1, sm: 2, lg: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
+        {galleryExamples.map((example) => (
+          <ExampleCard key={example.id} example={example} />
         ))}
-      </Stack>
+      </SimpleGrid>
     </NewPage>
   );
 }
@@ -76,11 +67,6 @@ type GalleryExample = {
   isLogin: boolean;
 };
 
-const sections = [
-  { title: 'One credential for everyone', text: 'Callers use an API key of the workspace.', isLogin: false },
-  { title: 'People log in', text: 'Each person logs in with their account at the API.', isLogin: true },
-];
-
 /** Example files, read by the build. */
 const files = {
   ...import.meta.glob<{ default: Config }>('../../../../../examples/gallery/*.yaml', { eager: true }),
@@ -103,4 +89,4 @@ const galleryExamples: readonly GalleryExample[] = Object.entries(files)
       isLogin,
     };
   })
-  .toSorted((a, b) => a.name.localeCompare(b.name));
+  .toSorted((a, b) => Number(a.isLogin) - Number(b.isLogin) || a.name.localeCompare(b.name));

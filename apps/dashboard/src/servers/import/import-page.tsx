@@ -123,19 +123,17 @@ type ChoicesState = ReturnType<typeof useChoices>;
 function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
   const state = useChoices(source, plan);
   return (
-    <form onSubmit={state.submit} noValidate>
-      <Stack gap="md">
-        <OperationPicker plan={plan} chosen={state.chosen} onChosen={state.setChosen} />
-        <QuestionsForm
-          questions={state.questions}
-          answers={state.answers}
-          onAnswers={state.setAnswers}
-          onAnswered={state.answer}
-          formErrors={state.formErrors}
-        />
-        <ServerSection {...state} findings={plan.findings} />
-      </Stack>
-    </form>
+    <>
+      <OperationPicker plan={plan} chosen={state.chosen} onChosen={state.setChosen} />
+      <QuestionsForm
+        questions={state.questions}
+        answers={state.answers}
+        onAnswers={state.setAnswers}
+        onAnswered={state.answer}
+        formErrors={state.formErrors}
+      />
+      <ServerSection {...state} findings={plan.findings} />
+    </>
   );
 }
 
@@ -146,47 +144,49 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
   const baseUrl = latest.defaults?.base_url;
   return (
     <Section title="Server" text={baseUrl && `The tools call ${toVisible(baseUrl)}.`}>
-      <Stack gap="sm">
-        <Group gap="sm" align="flex-start">
-          <TextInput
-            label="Server name"
-            flex="1 1 14rem"
-            value={state.name}
-            onChange={(event) => state.setName(event.currentTarget.value)}
-            error={getFieldError(formErrors, 'name')}
-          />
-          <TextInput
-            label="Slug"
-            flex="1 1 14rem"
-            value={state.slug}
-            onChange={(event) => state.setSlug(event.currentTarget.value)}
-            error={getFieldError(formErrors, 'slug')}
-          />
-        </Group>
-        {latest.secrets.map(({ name, description }) => (
-          <SecretInput
-            key={name}
-            label={name}
-            description={`${toSentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
-            value={state.secrets[name] ?? ''}
-            onChange={(event) => state.setSecrets({ ...state.secrets, [name]: event.currentTarget.value })}
-            autoComplete="new-password"
-          />
-        ))}
-        {remarks.length > 0 && (
-          <List size="sm">
-            {remarks.map((remark) => (
-              <List.Item key={remark}>{toSentence(remark)}</List.Item>
-            ))}
-          </List>
-        )}
-        <FormErrorAlert formErrors={otherErrors} title="The server was not created" />
-        <Group>
-          <Button type="submit" loading={state.isCreating}>
-            Create server
-          </Button>
-        </Group>
-      </Stack>
+      <form onSubmit={state.submit} noValidate>
+        <Stack gap="sm">
+          <Group gap="sm" align="flex-start">
+            <TextInput
+              label="Server name"
+              flex="1 1 14rem"
+              value={state.name}
+              onChange={(event) => state.setName(event.currentTarget.value)}
+              error={getFieldError(formErrors, 'name')}
+            />
+            <TextInput
+              label="Slug"
+              flex="1 1 14rem"
+              value={state.slug}
+              onChange={(event) => state.setSlug(event.currentTarget.value)}
+              error={getFieldError(formErrors, 'slug')}
+            />
+          </Group>
+          {latest.secrets.map(({ name, description }) => (
+            <SecretInput
+              key={name}
+              label={name}
+              description={`${toSentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
+              value={state.secrets[name] ?? ''}
+              onChange={(event) => state.setSecrets({ ...state.secrets, [name]: event.currentTarget.value })}
+              autoComplete="new-password"
+            />
+          ))}
+          {remarks.length > 0 && (
+            <List size="sm">
+              {remarks.map((remark) => (
+                <List.Item key={remark}>{toSentence(remark)}</List.Item>
+              ))}
+            </List>
+          )}
+          <FormErrorAlert formErrors={otherErrors} title="The server was not created" />
+          <Group>
+            <Button type="submit" loading={state.isCreating}>
+              Create server
+            </Button>
+          </Group>
+        </Stack>
+      </form>
     </Section>
   );
 }
@@ -267,11 +267,10 @@ function useCreate(secrets: Answers) {
   const navigate = useNavigate();
   return useAction({
     run: async (input: ImportInput) => {
-      const { created } = await api('importApi', { ...input, mode: 'create' });
+      const { created, secrets: needed } = await api('importApi', { ...input, mode: 'create' });
       if (!created) throw new Error('the service did not create a server');
       const { slug } = created.server;
-      for (const [name, value] of Object.entries(removeEmptyAnswers(secrets)))
-        await api('setSecret', { slug, name, value });
+      for (const { name } of needed) if (secrets[name]) await api('setSecret', { slug, name, value: secrets[name] });
       return created;
     },
     toast: ({ server }) => `Created ${server.name}`,

@@ -100,7 +100,7 @@ function OperationGroup({ name, operations, chosen, onChosen, startsOpen }: Grou
               {isOpen ? <IconChevronDown size={15} /> : <IconChevronRight size={15} />}
             </Group>
           }
-          aria-label={`${count} of ${operations.length} operations in ${name}`}
+          aria-label={`${name} ${count} of ${operations.length} operations`}
           onClick={() => setToggled(!isToggled)}
         >
           {name}

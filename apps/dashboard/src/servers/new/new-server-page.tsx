@@ -1,7 +1,6 @@
 import { defaultMaxResponseTokens } from '@toolhost/tool-config/read-more';
 import { type ReactNode, useState } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
-import workedExample from '../../../../../examples/projects/server.json';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import type { Guide } from '../../guides.ts';
@@ -39,19 +38,7 @@ export function NewPage({
 const startConfigs = new Map<string, () => Config>([
   ['form', () => ({ name: '', slug: '', max_response_tokens: defaultMaxResponseTokens, tools: [newTool] })],
   ['json', () => ({})],
-  ['example', createLocalExample],
 ]);
-
-/** Returns the worked example. Its API runs on the port after the service's. */
-function createLocalExample(): Config {
-  const text = JSON.stringify(workedExample).replaceAll('127.0.0.1:8081', `127.0.0.1:${Number(location.port) + 1}`);
-  return {
-    ...(JSON.parse(text) as Config),
-    name: 'My projects',
-    slug: 'my-projects',
-    max_response_tokens: defaultMaxResponseTokens,
-  };
-}
 
 export function NewServerPage() {
   const from = useSearchParams()[0].get('from') ?? '';

@@ -1,11 +1,8 @@
 import { Box, Group, SimpleGrid, Text, ThemeIcon } from '@mantine/core';
-import { IconBooks, IconBraces, IconFileImport, IconForms, IconServer2, IconSparkles } from '@tabler/icons-react';
+import { IconBooks, IconBraces, IconFileImport, IconForms, IconServer2 } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { useCanEdit } from '../../frame/session.ts';
 import { Empty } from '../../ui/states/empty.tsx';
-
-/** True if the API of the worked example runs next to the service. */
-const isLocal = location.port !== '' && /^(127\.0\.0\.1|localhost)$/.test(location.hostname);
 
 const choices = [
   {
@@ -32,16 +29,6 @@ const choices = [
     text: 'Fill in a form: name, access, and the first tool.',
     Icon: IconForms,
   },
-  ...(isLocal
-    ? [
-        {
-          to: '/servers/new?from=example',
-          title: 'From the sample API',
-          text: 'A small API with complete tools, ready to call.',
-          Icon: IconSparkles,
-        },
-      ]
-    : []),
 ];
 
 export function StartChoices() {
