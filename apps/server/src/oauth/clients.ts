@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { toSingleLine } from '../http/page.ts';
 import type { ServiceHosts } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
+import { hasClientGrant } from '../store/logins/grants.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { LoginServer, RequestDeps } from './oauth-deps.ts';
 
@@ -134,7 +135,7 @@ function getClientSecret(keyring: Keyring, clientId: string): string {
   return keyring.mac(clientId, secretPurpose);
 }
 
-export function isClientSecret(keyring: Keyring, clientId: string, secret: string): boolean {
+function isClientSecret(keyring: Keyring, clientId: string, secret: string): boolean {
   return keyring.verifyMac(secret, clientId, secretPurpose);
 }
 
@@ -371,4 +372,68 @@ export function createInvalidGrantError(detail: string): OAuthError {
 /** Returns the URL of a server or of one of its views. */
 export function getResourceUrl({ issuer }: LoginServer, view: string | undefined): string {
   return view === undefined ? issuer : `${issuer}/${view}`;
+}
+
+/** A client's request to the token or revocation endpoint: its form and its `Authorization` header. */
+export type TokenEndpointRequest = { form: URLSearchParams; authorization?: string | undefined };
+
+/**
+ * Returns the id of the client that sent a request. If the client registered with a secret, the request must prove it.
+ * A client with a metadata document and a login here is accepted without fetching the document, which was checked at
+ * the login and need not be reachable for every refresh.
+ * @throws OAuthError invalid_request, invalid_client
+ */
+export async function authenticateClient(
+  server: LoginServer,
+  request: TokenEndpointRequest,
+  deps: RequestDeps,
+): Promise<string> {
+  const { clientId, secret } = readClientCredentials(request);
+  if (isDocumentUrl(clientId) && (await hasClientGrant(deps.db, server.id, clientId))) return clientId;
+  const { isConfidential } = await findClient(server, clientId, deps);
+  if (!isConfidential || isClientSecret(deps.keyring, clientId, secret)) return clientId;
+  throw new OAuthError(
+    'invalid_client',
+    secret === ''
+      ? 'client_secret is missing; this client registered with a secret, so send it in the form or with HTTP Basic'
+      : "client_secret is wrong; send the secret from this client's registration",
+  );
+}
+
+/** The credentials of a client. Both fields are empty if the request has none. */
+type ClientCredentials = { clientId: string; secret: string };
+
+/** Reads the client's credentials from HTTP Basic or from the form. Both are allowed (RFC 6749, 2.3.1). */
+function readClientCredentials({ form, authorization }: TokenEndpointRequest): ClientCredentials {
+  const formCredentials = { clientId: form.get('client_id') ?? '', secret: form.get('client_secret') ?? '' };
+  if (authorization === undefined || !usesBasic(authorization)) return formCredentials;
+  const credentials = Buffer.from(authorization.slice(basicPrefixLength), 'base64').toString('utf8');
+  const colon = credentials.indexOf(':');
+  if (colon < 1)
+    throw new OAuthError(
+      'invalid_client',
+      'the Authorization header has no client id; send "Basic" and the Base64 of id:secret',
+    );
+  const headerCredentials = {
+    clientId: decodeFormValue(credentials.slice(0, colon)),
+    secret: decodeFormValue(credentials.slice(colon + 1)),
+  };
+  const isOtherClient = formCredentials.clientId !== '' && formCredentials.clientId !== headerCredentials.clientId;
+  if (isOtherClient || formCredentials.secret !== '')
+    throw new OAuthError(
+      'invalid_request',
+      'the client authenticates both in the form and in the Authorization header; use only one of them',
+    );
+  return headerCredentials;
+}
+
+const basicPrefixLength = 'Basic '.length;
+
+export function usesBasic(authorization: string | undefined): boolean {
+  return /^Basic(?: |$)/i.test(authorization ?? '');
+}
+
+/** Decodes a value that the client may have form-encoded before Base64. */
+function decodeFormValue(text: string): string {
+  return new URLSearchParams(`x=${text}`).get('x') ?? '';
 }

@@ -15,14 +15,15 @@ import {
   markCodeUsed,
 } from '../store/logins/issued-tokens.ts';
 import { deleteUnusedValues } from '../store/logins/person-values.ts';
-import { authenticateClient, type TokenEndpointRequest } from './client-authentication.ts';
 import {
+  authenticateClient,
   createInvalidGrantError,
   createMissingError,
   formatWord,
   getResourceUrl,
   rejectDuplicates,
   resolveResource,
+  type TokenEndpointRequest,
 } from './clients.ts';
 import {
   durations,
