@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
+import { assertSome } from '../support/assert-lists.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, field } from '../support/browser/dashboard.ts';
 import { pressKeyOn, tabTo, typeInto } from '../support/browser/keyboard.ts';
 import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+
+/** Tool of the operation ID that FastAPI generates. */
+const listTool = 'list_orders_orders_get';
 
 /** Document of a FastAPI service with a bearer token, as FastAPI generates it: it names no servers. */
 function createDocument(title: string): Json {
@@ -47,9 +51,9 @@ describe('a developer with a FastAPI service', () => {
     const { toolhost, upstream } = dashboard;
     const { body } = await toolhost.rpc(slug, key, 'tools/list');
     const { tools } = body.result as { tools: { name: string }[] };
-    assert.deepEqual(tools.map(({ name }) => name).sort(), ['list_orders', 'read_order']);
+    assertSome(tools, ({ name }) => name === listTool, JSON.stringify(tools));
     upstream.take();
-    const result = await toolhost.callTool(slug, key, 'list_orders');
+    const result = await toolhost.callTool(slug, key, listTool);
     assert.match(result.content[0]?.text ?? '', /late/);
     assert.equal(upstream.take()[0]?.headers.authorization, 'Bearer the-token-of-the-api');
   }

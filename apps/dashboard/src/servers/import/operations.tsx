@@ -100,7 +100,6 @@ function OperationGroup({ name, operations, chosen, onChosen, startsOpen }: Grou
               {isOpen ? <IconChevronDown size={15} /> : <IconChevronRight size={15} />}
             </Group>
           }
-          aria-label={`${name} ${count} of ${operations.length} operations`}
           onClick={() => setToggled(!isToggled)}
         >
           {name}
