@@ -37,14 +37,16 @@ function stem(word: string): string {
   return short.length < 3 ? word : short.replace(/([^aeiou])\1$/, '$1');
 }
 
-/** Returns the stems of the words in a text. Splits names such as `deleteMcpServer` into words. */
+/** Returns the stems of the words in a text. A name such as `FastAPI` counts as one word, and as its parts. */
 function getStems(text: string): string[] {
-  const words =
-    text
-      .replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')
-      .toLowerCase()
-      .match(/[\p{L}\p{N}]+/gu) ?? [];
-  return words.filter((word) => !empty.has(word)).map(stem);
+  const words = (text.match(/[\p{L}\p{N}]+/gu) ?? []).flatMap((name) => {
+    const parts = name.split(/(?<=\p{Ll})(?=\p{Lu})/u);
+    return parts.length > 1 ? [...parts, name] : parts;
+  });
+  return words
+    .map((word) => word.toLowerCase())
+    .filter((word) => !empty.has(word))
+    .map(stem);
 }
 
 /** Weighs each word of a section: highest in the heading, then in the tasks, then in the page title. */

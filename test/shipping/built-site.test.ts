@@ -21,6 +21,8 @@ const pagesByQuery = {
   'rotate master key': 'operations/master-key.html',
   'rate limit': 'limits.html',
   'local API': 'frameworks.html',
+  fastapi: 'frameworks.html',
+  'chatgpt laptop': 'claude-and-chatgpt.html',
   'delete server': 'configuration.html',
   'dry run': 'files.html',
   'restore backup': 'operations/backup.html',

@@ -5,7 +5,7 @@ export const guides = {
   'docs/import.md': 'Importing an API description',
   'docs/configuration.md': 'Writing a configuration',
   'docs/credentials.md': 'Credentials, secrets, and API keys',
-  'docs/logins.md': 'User logins (OAuth)',
+  'docs/logins.md': 'Logging people in',
   'docs/sign-in.md': 'Sign-in for your team',
   'docs/views.md': 'Views: subsets of a server',
   'docs/large-servers.md': 'Large servers, large responses, and files',
