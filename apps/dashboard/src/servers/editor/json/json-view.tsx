@@ -14,7 +14,7 @@ import { search, searchKeymap } from '@codemirror/search';
 import { EditorState, StateEffect, StateField } from '@codemirror/state';
 import { EditorView, highlightSpecialChars, keymap, lineNumbers, placeholder } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
-import { Box, Input, useMantineStyleNonce } from '@mantine/core';
+import { Input, useMantineStyleNonce } from '@mantine/core';
 import { IconBraces } from '@tabler/icons-react';
 import { useEffect, useEffectEvent, useId, useLayoutEffect, useRef } from 'react';
 import type { FieldProblem } from '../../../api-types.ts';
@@ -178,16 +178,10 @@ export function JsonView({ text, parseError, problems, warnings, onChange, onBlu
     viewRef.current?.dispatch({ effects: setShownProblems.of({ parseError, problems, warnings }) });
   }, [parseError, problems, warnings]);
   return (
-    <Box className="th-json-column">
-      <Section
-        title="JSON"
-        text="Edits here update the form immediately."
-        actions={<IconBraces size={18} aria-hidden />}
-      >
-        <div ref={containerRef} className="th-json-text" />
-        <div id={errorId}>{parseError && <Input.Error mt="xs">{parseError}</Input.Error>}</div>
-      </Section>
-    </Box>
+    <Section title="JSON" actions={<IconBraces size={18} aria-hidden />}>
+      <div ref={containerRef} className="th-json-text" />
+      <div id={errorId}>{parseError && <Input.Error mt="xs">{parseError}</Input.Error>}</div>
+    </Section>
   );
 }
 
