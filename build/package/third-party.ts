@@ -22,7 +22,7 @@ export function collectComponents(files: readonly string[]): Component[] {
 /** Returns the packages in the dashboard: those listed by its build, and the font, which only the stylesheet names. */
 export function readDashboardComponents(): Component[] {
   const listed = read('dist/web/.vite/licenses.json') as Component[];
-  return [...listed, ...collectComponents([join(root, 'node_modules', '@fontsource-variable', 'inter', 'files')])];
+  return [...listed, ...collectComponents([join(root, 'node_modules', '@fontsource-variable', 'geist', 'files')])];
 }
 
 /** Removes duplicate packages and sorts by name. */

@@ -117,14 +117,14 @@ describe('the look of the dashboard', () => {
     const page = await openPage(t, dashboard, '/');
     await waitUntilLoaded(page);
     const fonts = await page.evaluate(
-      `[...document.fonts].filter(({ family }) => family.includes('Inter')).map(({ family, display, status }) => [family, display, status].join(' '))`,
+      `[...document.fonts].filter(({ family }) => family.includes('Geist')).map(({ family, display, status }) => [family, display, status].join(' '))`,
     );
     assert.ok(
-      (fonts as string[]).some((font) => /^"?Inter"? optional loaded$/.test(font)),
+      (fonts as string[]).some((font) => /^"?Geist"? optional loaded$/.test(font)),
       JSON.stringify(fonts),
     );
     const preloaded = await page.locator('link[rel=preload][as=font]').getAttribute('href');
-    assert.match(preloaded ?? '', /\/assets\/inter-.*\.woff2$/);
+    assert.match(preloaded ?? '', /\/assets\/geist-.*\.woff2$/);
   });
 
   it('does not move the page by a pixel when a dialog, a drawer, or the palette opens', async (t) => {

@@ -45,7 +45,7 @@ export const theme = createTheme({
     dark: parseShades('#e9edf2 #c4ccd6 #a3aeba #66717e #262c34 #1d232b #15191f #0e1115 #0b0e12 #07090c'),
   },
   black: '#1a2027',
-  fontFamily: '"Inter", "Inter fallback", system-ui, sans-serif',
+  fontFamily: '"Geist", "Geist fallback", system-ui, sans-serif',
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
   fontSizes: { xs: '0.75rem', hint: '0.8125rem', sm: '0.875rem', md: '0.875rem', lg: '1rem', xl: '1.25rem' },
   lineHeights: { xs: '1.3334', hint: '1.5385', sm: '1.4286', md: '1.4286', lg: '1.5', xl: '1.4' },

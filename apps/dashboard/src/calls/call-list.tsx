@@ -1,11 +1,11 @@
 import { Text, UnstyledButton } from '@mantine/core';
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense, useReducer } from 'react';
 import type { Call } from '../api-types.ts';
 import { type Column, Rows, SecondLine } from '../ui/rows.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import type { useCallFilter } from './call-filter.ts';
 
-// Lazy, to keep the first page small.
+// Loaded when a call is first opened, to keep the first page small.
 const CallDrawer = lazy(async () => ({ default: (await import('./call-drawer.tsx')).CallDrawer }));
 
 type Props<Row> = {
@@ -21,6 +21,8 @@ type Props<Row> = {
 
 /** List of calls and the drawer of the selected call. */
 export function CallList<Row extends Call>({ label, rows, columns, getGroup, isSingleServer, callFilter }: Props<Row>) {
+  const [hasOpened, markOpened] = useReducer(() => true, false);
+  if (callFilter.openCallId !== undefined && !hasOpened) markOpened();
   const open = (id: string | undefined) => callFilter.change('call', id);
   const tool: Column<Row> = {
     label: 'Tool',
@@ -46,13 +48,15 @@ export function CallList<Row extends Call>({ label, rows, columns, getGroup, isS
           onOpen={({ id }) => open(id)}
         />
       )}
-      <Suspense>
-        <CallDrawer
-          id={callFilter.openCallId}
-          listedCall={rows.find(({ id }) => id === callFilter.openCallId)}
-          onClose={() => open(undefined)}
-        />
-      </Suspense>
+      {hasOpened && (
+        <Suspense>
+          <CallDrawer
+            id={callFilter.openCallId}
+            listedCall={rows.find(({ id }) => id === callFilter.openCallId)}
+            onClose={() => open(undefined)}
+          />
+        </Suspense>
+      )}
     </>
   );
 }

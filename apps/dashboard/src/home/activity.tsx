@@ -26,6 +26,8 @@ const periods = [
 /** Maximum rows of a table, and of each group of failures. */
 const maxRows = 8;
 const maxRowsPerGroup = 4;
+/** Maximum failed calls that are grouped by reason. Their records are the largest response of the first page. */
+const maxFailedCalls = 50;
 
 type Props = {
   /** Server to show; undefined for the whole workspace. */
@@ -142,14 +144,18 @@ const failureColumns: Column<Failure>[] = [
 
 type FailuresProps = { callFilter: ReturnType<typeof useCallFilter>; isSingleServer: boolean };
 
-/** Failure reasons of the latest 200 failed calls. */
+/** Failure reasons of the latest failed calls. */
 function Failures({ callFilter, isSingleServer }: FailuresProps) {
   const { server, period } = callFilter.filter;
   const failedFilter = { server, period, outcome: 'failed' };
   const query = useQuery({
-    queryKey: queryKeys.calls({ ...failedFilter, limit: 200 }),
+    queryKey: queryKeys.calls({ ...failedFilter, limit: maxFailedCalls }),
     queryFn: ({ signal }) =>
-      api('listCalls', { ...toCallQuery({ ...callFilter.filter, outcome: 'failed' }), limit: 200 }, { signal }),
+      api(
+        'listCalls',
+        { ...toCallQuery({ ...callFilter.filter, outcome: 'failed' }), limit: maxFailedCalls },
+        { signal },
+      ),
     refetchInterval: 15_000,
   });
   const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
