@@ -188,7 +188,10 @@ describe('local mode outside of a container', () => {
       const env = { DATA_DIR: fixtures.folder(), PORT: '0', HOST };
       const { code, stdout, stderr } = await runToolhostCommand(['serve'], { env });
       assert.deepEqual([code, stdout], [1, ''], HOST);
-      assert.match(stderr, /HOST: found ".*"; allowed in local mode: 127\.0\.0\.1, .*whoever reaches it can sign in/);
+      assert.match(
+        stderr,
+        /HOST: found ".*"; allowed in local mode: 127\.0\.0\.1, .*anyone who reaches it can sign in/,
+      );
       assert.match(
         stderr,
         /set BASE_URL to a public https:\/\/ URL\. In a container, set LOCAL_MODE=container and publish/,

@@ -267,11 +267,11 @@ function findProductionProblems(values: Values, baseUrl: string): string[] {
   return problems;
 }
 
-/** Checks that only this machine reaches local mode, which signs in whoever reaches it. */
+/** Checks that only this machine reaches local mode, in which anyone who reaches it can sign in. */
 function findExposureProblems({ HOST: host, LOCAL_MODE: localMode }: Values): string[] {
   if (localMode === 'container' || host === '' || host === '::1' || isLoopback(host)) return [];
   return [
-    `HOST: found ${quoteSetting(host)}; allowed in local mode: 127.0.0.1, localhost, or ::1, because whoever reaches it can sign in. To serve other machines, set BASE_URL to a public https:// URL. In a container, set LOCAL_MODE=container and publish the port on 127.0.0.1 only`,
+    `HOST: found ${quoteSetting(host)}; allowed in local mode: 127.0.0.1, localhost, or ::1, because anyone who reaches it can sign in. To serve other machines, set BASE_URL to a public https:// URL. In a container, set LOCAL_MODE=container and publish the port on 127.0.0.1 only`,
   ];
 }
 

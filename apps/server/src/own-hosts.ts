@@ -64,7 +64,12 @@ export type ServiceHostOptions = {
 const localHostNames = ['localhost', '127.0.0.1', '[::1]'];
 
 /** Matches a Host header that reached a published port from the machine of the container engine. */
-const publishedHostPattern = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/;
+const publishedHostPattern = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::(\d{1,5}))?$/;
+
+function isPublishedHost(name: string): boolean {
+  const [found, publishedPort = '80'] = publishedHostPattern.exec(name) ?? [];
+  return found !== undefined && Number(publishedPort) <= 65_535;
+}
 
 export function createServiceHosts(options: ServiceHostOptions): ServiceHosts {
   const { baseUrl, mode, serverHosts, allowedHosts, isInContainer } = options;
@@ -76,8 +81,7 @@ export function createServiceHosts(options: ServiceHostOptions): ServiceHosts {
   const localHosts = mode === 'local' ? [...localHostNames.map((name) => addPort(name, port)), ...extraHosts] : [];
   const names = new Set([host, ...localHosts]);
   const serverHostMap = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
-  const includes = (name: string) =>
-    names.has(name) || (isInContainer && publishedHostPattern.test(name) && URL.canParse(`${protocol}//${name}`));
+  const includes = (name: string) => names.has(name) || (isInContainer && isPublishedHost(name));
   return {
     names,
     path,
