@@ -4,11 +4,11 @@ import { type Command, Option } from 'commander';
 import { getServiceUrl } from '../connection/connect.ts';
 import { toUnreachableError } from '../connection/rest-client.ts';
 import { openBrowser } from '../open-browser.ts';
-import { parseServiceUrlOption } from '../options.ts';
-import { print } from '../print.ts';
+import { createJsonOption, type JsonOption, parseServiceUrlOption } from '../options.ts';
+import { print, printJson } from '../print.ts';
 import { onDatabasePhrase } from './keys.ts';
 
-type Options = { url?: string; browser: boolean };
+type Options = JsonOption & { url?: string; browser: boolean };
 
 export function addOpen(program: Command): void {
   program
@@ -19,6 +19,7 @@ export function addOpen(program: Command): void {
         parseServiceUrlOption,
       ),
     )
+    .addOption(createJsonOption())
     .option('--no-browser', 'only print the link; by default, a terminal also opens it in a browser')
     .addHelpText(
       'after',
@@ -32,13 +33,14 @@ Examples:
     .action(runOpen);
 }
 
-async function runOpen({ url = getServiceUrl(), browser }: Options): Promise<void> {
+async function runOpen({ url = getServiceUrl(), browser, json }: Options): Promise<void> {
   const { openOperator } = await loadOperator();
   const operator = await openOperator(process.env, {});
   try {
     const link = await operator.createSignInLink(url);
     await checkLink(url, link, operator.database);
-    print(link);
+    if (json) printJson({ url: link });
+    else print(link);
     if (browser && process.stdout.isTTY) openBrowser(link);
   } finally {
     await operator.close();
