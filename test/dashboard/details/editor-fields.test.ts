@@ -124,6 +124,7 @@ describe('the editor form', { concurrency: 2 }, () => {
     const headers = page.getByRole('combobox', { name: 'Response headers', exact: true });
     await headers.fill('Set-Cookie');
     await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
     await page
       .getByText(/agents never receive this header/i)
       .first()
