@@ -67,6 +67,9 @@ const paths = [
   '/servers/unknown',
 ];
 
+/** Returns the text color of an element; for use with `evaluate`. */
+const getColor = new Function('element', 'return getComputedStyle(element).color') as (element: unknown) => string;
+
 const views = [1440, 400].flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
 );
@@ -167,10 +170,7 @@ describe('the look of the dashboard', () => {
     assert.equal(findGroup('API returned 503'), 'API');
     assert.equal(findGroup('API returned 404'), 'Agent');
     assert.equal(findGroup('Invalid arguments'), 'Agent');
-    const readColor = (text: string) =>
-      failures
-        .getByText(text)
-        .evaluate((element) => element.ownerDocument.defaultView?.getComputedStyle(element).color);
+    const readColor = (text: string) => failures.getByText(text).evaluate(getColor);
     assert.equal(await readColor('Secret missing'), await readColor('API returned 503'));
     assert.notEqual(await readColor('Invalid arguments'), await readColor('API returned 503'));
   });
