@@ -96,6 +96,7 @@ export const theme = createTheme({
         },
       }),
     },
+    Tabs: { vars: () => ({ root: { '--tabs-text-color': 'var(--th-on-accent)' } }) },
     Alert: { defaultProps: { variant: 'light', radius: 'md' } },
     Badge: {
       defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 500 },
