@@ -52,6 +52,16 @@ describe('imported tool', () => {
     assert.deepEqual(pluck(chosen, 'name'), ['search_orders', 'o', 'list_deleted_orders']);
   });
 
+  it('[imp 2] has the name of the function, without the path and the method that FastAPI appends to it', () => {
+    const paths = {
+      '/orders/': { get: { operationId: 'list_orders_orders__get' }, post: { operationId: 'orders__post' } },
+      '/orders/{orderId}': { get: { operationId: 'read_order_orders__orderId__get' }, delete: { operationId: 'get' } },
+      '/': { get: { operationId: 'root__get' } },
+    };
+    const names = pluck(planTools(paths), 'name');
+    assert.deepEqual(names, ['list_orders', 'orders_post', 'read_order', 'get', 'root']);
+  });
+
   it('[imp 2] has a name that fits Claude Code together with the server slug', () => {
     const titles = ['Amazon Elastic Compute Cloud', 'Internationalization', 'ab', 'Äö', 'Health API', 'x-y-z-1-2-3-4'];
     const plan = (operationId: string, fields?: Json) =>

@@ -77,6 +77,12 @@ export type DeclaredClient = {
   rules?: ClientRules;
 };
 
+/** Returns the page that a snippet was compared with, and the date of the comparison. */
+export const toDocumentation = (url: string, checked = '2026-11-22') => ({ url, checked });
+
+/** Unchanged tool name. Models accept up to 64 characters. */
+export const plainName: ClientRules['toolName'] = { format: (_server, tool) => tool, max: 64 };
+
 /** Creates a snippet without the fields that are undefined. */
 export function createSnippet(
   where: string,

@@ -1,10 +1,10 @@
+import { apiClients } from './apis.ts';
 import {
   type ClientConnection,
   type ClientRules,
   createJsonSnippet,
   createSnippet,
   type DeclaredClient,
-  formatJson,
   formatYamlHeaders,
   getClaudeCodeCommand,
   getExportCommand,
@@ -13,18 +13,13 @@ import {
   getMcpRemoteCommand,
   getNextSteps,
   getTokenVariable,
+  plainName,
   quoteBearerHeader,
   type Snippet,
+  toDocumentation,
 } from './client.ts';
 import { forms } from './forms.ts';
 import { libraries } from './libraries.ts';
-import { quoteShellWord } from './literals.ts';
-
-/** Returns the page that a snippet was compared with, and the date of the comparison. */
-const toDocumentation = (url: string, checked = '2026-11-22') => ({ url, checked });
-
-/** Unchanged tool name. Models accept up to 64 characters. */
-const plainName: ClientRules['toolName'] = { format: (_server, tool) => tool, max: 64 };
 
 const onlyLoginText = 'It connects from the internet and logs in. A credential cannot be entered.';
 
@@ -366,70 +361,6 @@ const programClients: readonly DeclaredClient[] = [
   },
 ];
 
-/** Programs that read a token from their environment. */
-const apiRules: ClientRules = {
-  redirectUris: [],
-  cannotLogIn: true,
-  toolName: plainName,
-  hasStrictNames: true,
-};
-const loginTokenText =
-  'It does not log in itself. ACCESS_TOKEN is an access token that your program obtained by logging in to this server.';
-
-const apiClients: readonly DeclaredClient[] = [
-  {
-    id: 'openai-api',
-    name: 'OpenAI API',
-    group: 'APIs',
-    isHosted: true,
-    documentation: toDocumentation('https://developers.openai.com/api/docs/guides/tools-remote-mcp'),
-    snippet(to) {
-      const server = {
-        type: 'mcp',
-        server_label: to.name.replaceAll('-', '_'),
-        server_url: to.url,
-        authorization: to.token ?? '$ACCESS_TOKEN',
-        require_approval: 'always',
-      };
-      const body = { model: 'MODEL', tools: [server], input: 'What can you do with these tools?' };
-      const code = formatCurlPost(
-        'https://api.openai.com/v1/responses',
-        ['"Authorization: Bearer $OPENAI_API_KEY"'],
-        body,
-      );
-      const after = getNextSteps(to, loginTokenText, 'The server must be reachable from the internet.');
-      return createSnippet('A request to the Responses API, with the model of your choice:', 'sh', code, after);
-    },
-    rules: apiRules,
-  },
-  {
-    id: 'anthropic-api',
-    name: 'Anthropic API',
-    group: 'APIs',
-    isHosted: true,
-    documentation: toDocumentation('https://platform.claude.com/docs/en/agents-and-tools/mcp-connector'),
-    snippet(to) {
-      const { name, url, token = '$ACCESS_TOKEN' } = to;
-      const body = {
-        model: 'MODEL',
-        max_tokens: 1000,
-        messages: [{ role: 'user', content: 'What can you do with these tools?' }],
-        mcp_servers: [{ type: 'url', url, name, authorization_token: token }],
-        tools: [{ type: 'mcp_toolset', mcp_server_name: name }],
-      };
-      const versions = ["'anthropic-version: 2023-06-01'", "'anthropic-beta: mcp-client-2025-11-20'"];
-      const code = formatCurlPost(
-        'https://api.anthropic.com/v1/messages',
-        ['"X-Api-Key: $ANTHROPIC_API_KEY"', ...versions],
-        body,
-      );
-      const after = getNextSteps(to, loginTokenText, 'The server must be reachable from the internet, over https.');
-      return createSnippet('A request to the Messages API, with the model of your choice:', 'sh', code, after);
-    },
-    rules: apiRules,
-  },
-];
-
 function withToken(to: ClientConnection, token: string): ClientConnection {
   return { ...to, token: to.token === undefined ? undefined : token };
 }
@@ -454,16 +385,6 @@ function getGooseLink({ name, url }: ClientConnection): string {
   const fields = { url, type: 'streamable_http', id: name, name, description: `MCP server ${name}`, timeout: '300' };
   const query = Object.entries(fields).map(([field, value]) => `${field}=${encodeURIComponent(value)}`);
   return `goose://extension?${query.join('&')}`;
-}
-
-/**
- * Formats a POST request with curl. The shell expands a variable in the body: the quotes end before it and begin after
- * it.
- */
-function formatCurlPost(url: string, headers: readonly string[], body: unknown): string {
-  const data = quoteShellWord(formatJson(body)).replaceAll(/"\$([A-Z_]+)"/g, `"'"$$$1"'"`);
-  const lines = [...headers, "'Content-Type: application/json'"].map((header) => `-H ${header}`);
-  return [`curl -sS ${url}`, ...lines, `-d ${data}`].join(' \\\n  ');
 }
 
 /**

@@ -239,7 +239,7 @@ export async function refreshAtProvider(
   deps: OAuthDeps,
 ): Promise<OpenGrant | undefined> {
   const renewed = await refreshOrWait(server, openGrant, part, deps);
-  // A new refresh token alone proves nothing about the person.
+  // Rejects a refresh token without an ID token, because it proves nothing about the person.
   if (part === 'identity' && renewed?.tokens.identity && renewed.tokens.identity.expiresAt <= deps.now())
     throw createRetryError('the person could not be checked at the identity provider');
   return renewed;

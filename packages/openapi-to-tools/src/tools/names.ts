@@ -15,7 +15,7 @@ const reservedNames = [readMoreToolName, ...Object.values(searchToolNames)];
 export function assignToolNames(operations: readonly ApiOperation[]): string[] {
   const usedNames = new Set(reservedNames);
   return operations.map((operation) => {
-    const words = operation.operationId === undefined ? [] : splitNameWords(operation.operationId);
+    const words = splitOperationId(operation);
     const nameParts = words.length > 0 ? words : deriveWords(operation);
     const hash = createShortHash(`${operation.method} ${operation.path}`);
     let name = fitName(nameParts, hash);
@@ -25,6 +25,15 @@ export function assignToolNames(operations: readonly ApiOperation[]): string[] {
     usedNames.add(name);
     return name;
   });
+}
+
+/** Returns the words of the operation ID, without the path and the method that FastAPI appends to the function's name. */
+function splitOperationId({ operationId = '', path, method }: ApiOperation): string[] {
+  const words = splitNameWords(operationId);
+  const appended = splitNameWords(`${path} ${method}`);
+  const nameLength = words.length - appended.length;
+  const hasAppended = nameLength > 0 && appended.every((word, index) => word === words[nameLength + index]);
+  return hasAppended ? words.slice(0, nameLength) : words;
 }
 
 /** Splits a name into words: `repos/list-forOrg` → repos, list, for, org. */
