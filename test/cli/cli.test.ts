@@ -135,7 +135,7 @@ describe('toolhost serve', async () => {
     writeFileSync(file, '');
     const serve = (more: Record<string, string>) =>
       runToolhostCommand(['serve'], { env: { ...localEnv('x'), ...more } });
-    assertRefused(await serve({ DATA_DIR: join(file, 'data') }), /ENOTDIR/);
+    assertRefused(await serve({ DATA_DIR: join(file, 'data') }), /is below a file/);
     const noDatabase = await serve({ DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:9/none' });
     assertRefused(noDatabase, /the database does not (answer|respond): .*ECONNREFUSED/);
     assert.doesNotMatch(noDatabase.stderr, /hunter2/);

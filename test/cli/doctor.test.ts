@@ -51,7 +51,8 @@ describe('toolhost doctor', () => {
     const details = [silent, refused].map(({ checks }) => checks.at(-1)?.detail);
     assert.match(details[0] ?? '', /did not respond within 1 s/);
     assert.match(details[1] ?? '', /nothing listens/);
-    assert.equal((await runDoctor('mcp.example.com')).checks[0]?.status, 'problem');
+    const withoutScheme = await runDoctor(`127.0.0.1:${listener.port}/mcp`);
+    assert.equal(withoutScheme.checks.at(-1)?.detail, details[1]);
   });
 
   it('[ship 6] reports for each client whether it works, and why not', async () => {

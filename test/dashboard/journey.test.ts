@@ -205,7 +205,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       if (await menu.isVisible()) await menu.click();
       await page.getByRole('button', { name: /owner/ }).click();
       await page.getByRole('menuitem', { name: 'Sign out' }).click();
-      await link('Sign in').waitFor();
+      await button(page, 'Sign in').waitFor();
       assert.equal((await context.request.get('/api/v1/session')).status(), 401);
       assert.deepEqual([problems.errors, problems.foreignRequests], [[], []]);
     });

@@ -83,7 +83,7 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
     await field(page, 'Tool name').fill('has spaces in it');
     await field(page, 'URL').fill('nowhere');
     await button(page, 'Create server').click();
-    await assertFieldError(field(page, 'Slug'), /3 to 63 lower-case letters/);
+    await assertFieldError(field(page, 'Slug'), /3 to 63 lowercase letters/);
     await assertFieldError(field(page, 'Tool name'), /letters, digits/);
     await assertFieldError(field(page, 'URL'), /not a URL/i);
     await assertFieldError(field(page, 'Tool description'), /Enter a value\./);
