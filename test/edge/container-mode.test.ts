@@ -144,17 +144,14 @@ describe('local mode in a container (LOCAL_MODE=container)', () => {
       BASE_URL: base,
     });
     try {
-      const browser = createBrowser();
-      let page = await browser.get(`http://localhost:${publishedPort}/login?return_to=/servers`);
-      assert.equal(getNextUrl(page).href, `${base}/login?return_to=/servers`);
-      while (page.status !== 200) page = await browser.get(getNextUrl(page));
-      const [, button = ''] = /<button[^>]*>([^<]+)/.exec(page.html) ?? [];
-      page = await browser.press(page, button);
-      while (page.status !== 200) page = await browser.get(getNextUrl(page));
-      assert.equal(page.url.href, `${base}/servers`);
-      const { html } = await browser.get(`${base}/api/v1/session`);
-      const session = JSON.parse(html) as Json;
-      assert.deepEqual([session.base_url, session.management_url], [base, `${base}/mcp/manage`]);
+      for (const origin of [base, `http://localhost:${publishedPort}`]) {
+        const browser = createBrowser();
+        const signedIn = await browser.press(await browser.get(`${origin}/login?return_to=/servers`), 'Sign in');
+        assert.equal(getNextUrl(signedIn).href, `${origin}/servers`);
+        const { html } = await browser.get(`${origin}/api/v1/session`);
+        const session = JSON.parse(html) as Json;
+        assert.deepEqual([session.base_url, session.management_url], [base, `${base}/mcp/manage`]);
+      }
     } finally {
       await published.end();
       publisher.close();
