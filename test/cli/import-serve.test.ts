@@ -133,7 +133,7 @@ describe('toolhost import --serve', () => {
       const env = { TOOLHOST_URL: running.url, DATA_DIR: running.dataDir };
       const args = ['import', `${api.url}/openapi.json`, '--serve'];
       const refused = await runToolhostCommand(args, { env: { ...env, XDG_CONFIG_HOME: fixtures.folder() } });
-      assert.match(refused.stderr, /no API key/);
+      assert.match(refused.stderr, /already running at .*stop it with Ctrl-C and run this command again.*no API key/s);
       const imported = await runToolhostCommand(args, { env: { ...env, TOOLHOST_API_KEY: await running.createKey() } });
       assert.match(imported.stdout, /^Created the server "Garden"/, imported.stderr);
       assert.throws(() => statSync(join(running.dataDir, 'egress-allow')), /ENOENT/);

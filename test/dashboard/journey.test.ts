@@ -47,7 +47,6 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
     });
 
     const heading = (name: string) => page.getByRole('heading', { level: 1, name, exact: true });
-    const link = (name: string) => page.getByRole('link', { name, exact: true });
     /** Opens a page from the navigation, which a narrow window hides behind a button. */
     async function openPage(name: string): Promise<void> {
       const menu = button(page, 'Open menu');

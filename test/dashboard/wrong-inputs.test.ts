@@ -46,7 +46,7 @@ describe('wrong inputs of the dashboard', { concurrency: 2 }, () => {
     [
       'an address that the service may not call',
       async () => `localhost:${await findFreePort()}/openapi.json`,
-      /may not call localhost:\d+, because .* EGRESS_ALLOW=localhost:\d+\. Or run: toolhost import http:\/\/localhost:\d+\/openapi\.json --serve/,
+      /may not call localhost:\d+, because .* EGRESS_ALLOW=localhost:\d+\. Or stop the service and run: toolhost import http:\/\/localhost:\d+\/openapi\.json --serve/,
     ],
     ['an address of another kind', () => 'ftp://files.example.com/openapi.json', /allowed: https:/],
     ['the name of a file', () => './openapi.yaml', /a file on your computer\. Press Choose file/],

@@ -114,7 +114,13 @@ async function runImport(from: string, options: Options): Promise<void> {
     if (options.plan || options.out !== undefined) await planImport(source, from, options);
     else if (options.serve && !(await isAnswering(getServiceUrl())))
       await startWithImport(source, toRequest(source, options) as Input<'importApi'>, options);
-    else await createServer(source, options);
+    else {
+      if (options.serve)
+        printMessage(
+          `A service is already running at ${getServiceUrl()}, so the import goes there. If it may not call this API, stop it with Ctrl-C and run this command again`,
+        );
+      await createServer(source, options);
+    }
   });
 }
 

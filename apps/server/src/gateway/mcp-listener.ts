@@ -304,7 +304,9 @@ function writeError(incoming: Incoming, failure: FailedRequest, deps: McpListene
   if (response.destroyed || response.headersSent) return;
   const { status, headers = [], code, message, data } = toErrorResponse(failure, incoming.requestId, deps);
   const isPage = isBrowserRequest(request);
-  const body = isPage ? renderErrorPage(message, incoming.homeUrl) : formatError(failure.id, code, message, data);
+  const body = isPage
+    ? renderErrorPage(status, message, incoming.homeUrl)
+    : formatError(failure.id, code, message, data);
   const bodyHeaders = [...(isPage ? pageHeaders : jsonHeaders), ...headers];
   write(incoming, { status, bodyHeaders, body }, deps.unreadResponses);
 }

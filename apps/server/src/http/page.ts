@@ -83,12 +83,12 @@ export function acceptsPage(method: string | undefined, accept: string | undefin
 /**
  * Renders a page for a URL that has nothing to show, at least at the moment: the reason, and a link to the home page.
  */
-export function renderErrorPage(message: string, homeUrl: string): string {
+export function renderErrorPage(status: number, message: string, homeUrl: string): string {
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
   return renderPage(
     'Toolhost',
     html`<h1>${showInvisible(sentence)}</h1>
-<p class="soft">The URL may be mistyped, or the page no longer exists.</p>
+${status === 404 ? html`<p class="soft">The URL may be mistyped, or the page no longer exists.</p>` : ''}
 <div class="actions"><a class="button primary" href="${homeUrl}">Go to the home page</a></div>`,
   );
 }

@@ -23,7 +23,7 @@ export function createErrorResponse(
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Security-Policy': pagePolicy,
     };
-    return new Response(renderErrorPage(message, homeUrl), { status, headers: pageHeaders });
+    return new Response(renderErrorPage(status, message, homeUrl), { status, headers: pageHeaders });
   }
   const { code, title } = errorKinds[error?.kind ?? 'internal'];
   const body = {

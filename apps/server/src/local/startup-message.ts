@@ -38,6 +38,14 @@ function formatIntroduction(config: Config, baseUrl: string): string {
     '',
     `export TOOLHOST_API_KEY=$(${settings.database}${programName} keys create --name me --scopes manage,call --quiet)`,
     `${settings.service}${programName} import https://api.example.com/openapi.json`,
+    ...(config.mode === 'local'
+      ? [
+          '',
+          '  An API on this machine: stop the service with Ctrl-C, then allow and import it:',
+          '',
+          `${settings.database}${programName} import http://127.0.0.1:8000/openapi.json --serve`,
+        ]
+      : []),
   ];
   if (config.mode !== 'local' || !config.demo) return lines.join('\n');
   const url = buildUrl(baseUrl, routes.mcp, exampleSlug);

@@ -85,7 +85,7 @@ function createPageReader(path: string, basePath: string): () => string {
   let cached = { html: '', mtimeMs: Number.NaN };
   return () => {
     const mtimeMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
-    if (mtimeMs === undefined) throw new AppError('unavailable', 'the dashboard is not built; run npm start');
+    if (mtimeMs === undefined) throw new AppError('unavailable', 'the dashboard is not built; run npm run build');
     if (mtimeMs !== cached.mtimeMs) {
       const pageHtml = readFileSync(path, 'utf8').replace(
         basePathPlaceholder,

@@ -80,7 +80,9 @@ export function SourceForm({
   // An answer to another text is no longer shown.
   const sourceError =
     text === sentText ? (getFieldError(formErrors, 'url') ?? getFieldError(formErrors, 'document')) : undefined;
-  const localAdvice = /EGRESS_ALLOW/.test(sourceError ?? '') ? ` Or run: toolhost import ${address} --serve` : '';
+  const localAdvice = /EGRESS_ALLOW/.test(sourceError ?? '')
+    ? ` Or stop the service and run: toolhost import ${address} --serve`
+    : '';
   const otherErrors = {
     ...formErrors,
     problems: formErrors.problems.filter(({ path }) => !/^(?:url|document|headers|for)/.test(path)),
