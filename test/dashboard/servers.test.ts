@@ -60,6 +60,7 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
     const page = await openServer(t, dashboard, 'settings', 'sections');
     const sections = ['Configuration', 'Secrets', 'Versions', 'Limits', 'Capture', 'Delete'];
     const menu = page.getByRole('navigation', { name: 'Settings' });
+    await menu.getByRole('link', { name: 'Delete' }).waitFor();
     assert.deepEqual(await menu.getByRole('link').allTextContents(), sections);
     await menu.getByRole('link', { name: 'Capture' }).click();
     await button(page, 'Start capture').waitFor();
@@ -86,7 +87,7 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
     await assertFieldError(field(page, 'Slug'), /3 to 63 lowercase letters/);
     await assertFieldError(field(page, 'Tool name'), /letters, digits/);
     await assertFieldError(field(page, 'URL'), /not a URL/i);
-    await assertFieldError(field(page, 'Tool description'), /Enter a value\./);
+    await assertFieldError(field(page, 'Tool description'), /Enter a tool description\./);
     assert.equal(await field(page, 'Slug').inputValue(), 'Not a slug!');
     assert.equal(await field(page, 'URL').inputValue(), 'nowhere');
     await button(page, 'slug').click();

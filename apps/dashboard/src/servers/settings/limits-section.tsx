@@ -9,6 +9,7 @@ import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
+import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
 import { useOperationQuery } from '../../use-operation-query.ts';
 import { useCurrentServer } from '../server-page.tsx';
@@ -40,6 +41,7 @@ export function LimitsSection() {
       <Loaded query={query}>
         {(limits) => (
           <Stack gap="md">
+            <ViewerNote>Only editors and owners can change limits.</ViewerNote>
             <LimitsForm limits={limits} />
             <CurrentUse limits={limits} />
           </Stack>
