@@ -23,9 +23,9 @@ const periods = [
   { value: '24h', label: '24 hours' },
   { value: '7d', label: '7 days' },
 ];
-/** Maximum rows of a table, and of each group of failures. */
+/** Maximum rows of a table, and of the failures. */
 const maxRows = 8;
-const maxRowsPerGroup = 4;
+const maxFailures = 5;
 /** Maximum failed calls that are grouped by reason. Their records are the largest response of the first page. */
 const maxFailedCalls = 50;
 
@@ -96,8 +96,8 @@ function Figures({
   const figures: [label: string, value: number | string, note?: string][] = [
     ['Calls', calls],
     ['Failed', errors, errors > 0 ? percent : ''],
-    isSingleServer ? ['Median duration', formatMs(p50_ms), 'p50'] : ['Servers called', formatCount(by_server)],
-    isSingleServer ? ['95th percentile', formatMs(p95_ms), 'p95'] : ['Tools called', formatCount(by_tool)],
+    isSingleServer ? ['Median duration', formatMs(p50_ms)] : ['Servers called', formatCount(by_server)],
+    isSingleServer ? ['95th percentile', formatMs(p95_ms)] : ['Tools called', formatCount(by_tool)],
   ];
   return (
     <dl className="th-figures">
@@ -128,12 +128,13 @@ function groupFailures(calls: readonly Call[]): Failure[] {
   const failures = [...callsByFailure.values()].flatMap((same) =>
     same.slice(0, 1).map((newest) => ({ ...newest, count: same.length })),
   );
-  return Object.entries(failureGroups).flatMap(([group, name]) =>
-    failures
-      .filter(({ outcome, upstream_status }) => getFailureGroup(outcome, upstream_status) === group)
-      .slice(0, maxRowsPerGroup)
-      .map((failure) => ({ ...failure, group: name })),
-  );
+  return Object.entries(failureGroups)
+    .flatMap(([group, name]) =>
+      failures
+        .filter(({ outcome, upstream_status }) => getFailureGroup(outcome, upstream_status) === group)
+        .map((failure) => ({ ...failure, group: name })),
+    )
+    .slice(0, maxFailures);
 }
 
 const failureColumns: Column<Failure>[] = [
