@@ -10,10 +10,8 @@ import {
 const parseShades = (colors: string) => colors.split(' ') as unknown as MantineColorsTuple;
 
 const dialogStyles = { title: { fontWeight: 600, fontSize: '1rem', lineHeight: 1.5 } };
-/** The scroll bar stays, so that the page does not move when a dialog opens. */
 const dialogProps = {
   overlayProps: { backgroundOpacity: 0.3 },
-  removeScrollProps: { removeScrollBar: false },
   closeButtonProps: { 'aria-label': 'Close' },
 };
 
