@@ -79,7 +79,9 @@ export const theme = createTheme({
     },
     Notification: { defaultProps: { radius: 'md', closeButtonProps: { 'aria-label': 'Dismiss' } } },
     Menu: { defaultProps: { radius: 'md', shadow: 'md', transitionProps: { duration: 120 } } },
-    InputWrapper: { defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } },
+    InputWrapper: {
+      defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'], withAsterisk: false },
+    },
     Select: { defaultProps: { checkIconPosition: 'right' } },
     Checkbox: { defaultProps: boxProps },
     Radio: { defaultProps: boxProps },
