@@ -1,4 +1,4 @@
-import { Badge, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { getSlugProblem } from '@toolhost/tool-config/slug';
 import { type FormEvent, useState } from 'react';
 import { useNavigate } from 'react-router';
@@ -230,13 +230,12 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
       title="Operations"
       text={`${title} (${format}) has ${operations} operations. Agents work best with a few dozen tools.`}
       actions={
-        <Badge
-          size="lg"
-          color={chosen.size > maxRecommendedTools || tokens > maxRecommendedTokens ? 'yellow' : 'green'}
+        <Text
+          c={chosen.size > maxRecommendedTools || tokens > maxRecommendedTokens ? 'var(--th-warn)' : 'dimmed'}
           aria-live="polite"
         >
           {chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}, about {tokens.toLocaleString('en')} tokens
-        </Badge>
+        </Text>
       }
     >
       <Operations
