@@ -272,7 +272,6 @@ function useCreate(secrets: Answers) {
       for (const { name } of needed) if (secrets[name]) await api('setSecret', { slug, name, value: secrets[name] });
       return created;
     },
-    toast: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
     onSuccess: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
   });
