@@ -10,6 +10,7 @@ import { toCallQuery, useCallFilter } from '../calls/call-filter.ts';
 import { failureGroups, Outcome } from '../calls/call-labels.tsx';
 import { CallList } from '../calls/call-list.tsx';
 import { formatMs, StatisticsTable, useStatistics } from '../calls/statistics-table.tsx';
+import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { type Column, Count } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -70,7 +71,7 @@ export function Activity({ server, newestSlug, children }: Props) {
               </Section>
             </>
           ) : (
-            <NoCalls slug={newestSlug} />
+            <NoCalls slug={newestSlug} isSingleServer={server !== undefined} />
           )
         }
       </Loaded>
@@ -181,7 +182,9 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
   );
 }
 
-function NoCalls({ slug }: { slug: string }) {
+/** Empty state. On Home, the first step is a server for one's own API. */
+function NoCalls({ slug, isSingleServer }: { slug: string; isSingleServer: boolean }) {
+  const canImport = useCanEdit() && !isSingleServer;
   return (
     <div className="th-card">
       <Empty
@@ -190,7 +193,12 @@ function NoCalls({ slug }: { slug: string }) {
         text="Connect a client or try a tool. Calls and failures appear here as they happen."
       >
         <Group gap="sm" mt="xs" justify="center">
-          <Button component={Link} to={`/servers/${slug}/connect`}>
+          {canImport && (
+            <Button component={Link} to="/servers/new/import">
+              Import your API
+            </Button>
+          )}
+          <Button component={Link} to={`/servers/${slug}/connect`} variant={canImport ? 'default' : 'filled'}>
             Connect a client to {slug}
           </Button>
           <Button component={Link} to={`/servers/${slug}/try`} variant="default">
