@@ -79,7 +79,12 @@ function getChartProps(intervals: readonly Interval[], lengthMs: number, values:
     gridAxis: 'x',
     tickLine: 'none',
     strokeDasharray: '0',
-    xAxisProps: { ticks: getTimeTicks(intervals, lengthMs), interval: 0, tickFormatter: format, padding: { left: 12, right: 20 } },
+    xAxisProps: {
+      ticks: getTimeTicks(intervals, lengthMs),
+      interval: 0,
+      tickFormatter: format,
+      padding: { left: 12, right: 20 },
+    },
     yAxisProps: { ticks, domain: [0, ticks.at(-1) ?? 1], width: 60 },
     tooltipProps: { labelFormatter: format },
     valueFormatter: (value: number) => value.toLocaleString('en'),

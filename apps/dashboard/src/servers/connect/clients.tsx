@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Anchor, Box, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconDownload, IconSearch } from '@tabler/icons-react';
 import { type ClientConnection, clientGroups, type DeclaredClient } from '@toolhost/mcp-clients/client';
 import { clients, findObstacle } from '@toolhost/mcp-clients/clients';
@@ -37,7 +37,7 @@ export function Clients({ connection }: { connection: ClientConnection }) {
           const members = matching.filter((client) => client.group === group);
           if (members.length === 0) return null;
           return (
-            <div key={group} className="th-clients" role="group" aria-label={group}>
+            <Box key={group} className="th-clients" role="group" aria-label={group}>
               <Text size="xs" c="dimmed">
                 {group}
               </Text>
@@ -55,7 +55,7 @@ export function Clients({ connection }: { connection: ClientConnection }) {
                   </Button>
                 ))}
               </Group>
-            </div>
+            </Box>
           );
         })}
         {selected ? (
