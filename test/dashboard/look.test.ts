@@ -156,7 +156,7 @@ describe('the look of the dashboard', () => {
     const failures = page.getByRole('table', { name: 'Failures' });
     await failures.waitFor();
     const texts = await failures.locator('tbody tr').evaluateAll((rows) => rows.map(({ textContent }) => textContent));
-    const headings = ['Setup', 'API', 'Agent'];
+    const headings = ['Setup: you have to act', 'API failed', 'Agent’s mistake'];
     const findGroup = (text: string) => {
       const at = texts.findIndex((row) => row?.includes(text));
       return texts.slice(0, at).findLast((row) => headings.includes(row ?? ''));
@@ -165,11 +165,11 @@ describe('the look of the dashboard', () => {
       texts.filter((text) => headings.includes(text ?? '')),
       headings,
     );
-    assert.equal(findGroup('API returned 401'), 'Setup');
-    assert.equal(findGroup('Secret missing'), 'Setup');
-    assert.equal(findGroup('API returned 503'), 'API');
-    assert.equal(findGroup('API returned 404'), 'Agent');
-    assert.equal(findGroup('Invalid arguments'), 'Agent');
+    assert.equal(findGroup('API returned 401'), 'Setup: you have to act');
+    assert.equal(findGroup('Secret missing'), 'Setup: you have to act');
+    assert.equal(findGroup('API returned 503'), 'API failed');
+    assert.equal(findGroup('API returned 404'), 'Agent’s mistake');
+    assert.equal(findGroup('Invalid arguments'), 'Agent’s mistake');
     const readColor = (text: string) => failures.getByText(text).evaluate(getColor);
     assert.equal(await readColor('Secret missing'), await readColor('API returned 503'));
     assert.notEqual(await readColor('Invalid arguments'), await readColor('API returned 503'));

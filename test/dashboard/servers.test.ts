@@ -45,7 +45,7 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
     for (const [former, current] of [
       ['secrets?name=KEY', 'settings/secrets?name=KEY'],
       ['logins', 'settings/logins'],
-      ['import', 'settings/import'],
+      ['import', 'settings'],
       ['versions?from=1&to=1', 'settings/versions?from=1&to=1'],
       ['options', 'settings/limits'],
       ['playground?view=reads', 'try/playground?view=reads'],

@@ -106,7 +106,6 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
     const page = await openServer(t, dashboard, 'options', 'rationed');
     const day = field(page, 'Calls per day');
     assert.equal(await day.getAttribute('placeholder'), 'no limit');
-    assert.equal(await page.getByText('No quota.').count(), 2);
     await day.fill('5000000000');
     await button(page, 'Save limits').click();
     await assertFieldError(day, /allowed: at most 1000000000/);

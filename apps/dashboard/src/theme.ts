@@ -10,10 +10,8 @@ import {
 const parseShades = (colors: string) => colors.split(' ') as unknown as MantineColorsTuple;
 
 const dialogStyles = { title: { fontWeight: 600, fontSize: '1rem', lineHeight: 1.5 } };
-/** The scroll bar stays, so that the page does not move when a dialog opens. */
 const dialogProps = {
   overlayProps: { backgroundOpacity: 0.3 },
-  removeScrollProps: { removeScrollBar: false },
   closeButtonProps: { 'aria-label': 'Close' },
 };
 
@@ -81,7 +79,9 @@ export const theme = createTheme({
     },
     Notification: { defaultProps: { radius: 'md', closeButtonProps: { 'aria-label': 'Dismiss' } } },
     Menu: { defaultProps: { radius: 'md', shadow: 'md', transitionProps: { duration: 120 } } },
-    InputWrapper: { defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } },
+    InputWrapper: {
+      defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'], withAsterisk: false },
+    },
     Select: { defaultProps: { checkIconPosition: 'right' } },
     Checkbox: { defaultProps: boxProps },
     Radio: { defaultProps: boxProps },

@@ -49,7 +49,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     await field(page, 'Address or text').fill(JSON.stringify({ ...document, components: { securitySchemes } }));
     await button(page, 'Read description').click();
     await page.getByRole('combobox', { name: /^Who brings the credential\?/ }).click();
-    await page.getByRole('option', { name: /^person: each person enters their own/ }).click();
+    await page.getByRole('option', { name: /^Each person enters their own/ }).click();
     await field(page, 'Slug').fill('brought');
     await page.getByLabel('KEY', { exact: true }).waitFor({ state: 'hidden' });
     await button(page, 'Create server').click();

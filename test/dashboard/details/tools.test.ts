@@ -118,11 +118,11 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
       await dashboard.toolhost.callTool('called', 'of-the-caller', tool);
     const page = await openPage(t, dashboard, '/servers/called/tools');
     const names = () => getToolsTable(page).locator('.th-tool-name').allTextContents();
-    await button(page, 'Calls').click();
+    await button(page, 'Calls, 24 h').click();
     await eventually(async () => assert.deepEqual((await names()).slice(0, 2), ['tool_8', 'tool_5']));
     const row = getToolsTable(page).getByRole('row').filter({ hasText: 'tool_5' });
     await eventually(async () => assert.match((await row.textContent()) ?? '', /GET\d\d11$/));
-    await button(page, 'Failed').click();
+    await button(page, 'Failed, 24 h').click();
     await eventually(async () => assert.equal((await names())[0], 'tool_5'));
     await button(page, /^Failed/).click();
     await eventually(async () => assert.equal((await names())[0], 'tool_0'));
@@ -133,7 +133,7 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
     dashboard.upstream.on('GET /things/15', () => ({ body: {} }));
     await dashboard.toolhost.callTool('stays', 'of-the-caller', 'tool_15');
     const page = await openPage(t, dashboard, '/servers/stays/tools');
-    await button(page, 'Calls').click();
+    await button(page, 'Calls, 24 h').click();
     await field(page, 'Filter tools').fill('group-5');
     const names = () => getToolsTable(page).locator('.th-tool-name').allTextContents();
     const shown = ['tool_15', 'tool_5', 'tool_25'];

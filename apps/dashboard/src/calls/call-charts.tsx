@@ -79,8 +79,13 @@ function getChartProps(intervals: readonly Interval[], lengthMs: number, values:
     gridAxis: 'x',
     tickLine: 'none',
     strokeDasharray: '0',
-    xAxisProps: { ticks: getTimeTicks(intervals, lengthMs), interval: 0, tickFormatter: format },
-    yAxisProps: { ticks, domain: [0, ticks.at(-1) ?? 1], width: 44 },
+    xAxisProps: {
+      ticks: getTimeTicks(intervals, lengthMs),
+      interval: 0,
+      tickFormatter: format,
+      padding: { left: 12, right: 20 },
+    },
+    yAxisProps: { ticks, domain: [0, ticks.at(-1) ?? 1], width: 60 },
     tooltipProps: { labelFormatter: format },
     valueFormatter: (value: number) => value.toLocaleString('en'),
   } as const;
@@ -127,9 +132,6 @@ export function DaysChart({ usage }: { usage: Usage }) {
   return <CallsChart counts={days} lengthMs={dayMs} />;
 }
 
-/** Number of calls from which dots would hide the lines. */
-const maxCallsWithDots = 400;
-
 function Charts({ statistics: { buckets, bucket_ms, by_tool }, period }: { statistics: Statistics; period: Period }) {
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
@@ -142,9 +144,8 @@ function Charts({ statistics: { buckets, bucket_ms, by_tool }, period }: { stati
             buckets.map(({ p95_ms }) => p95_ms),
           )}
           data={buckets.map(({ at, p50_ms, p95_ms }) => ({ at, p50: p50_ms ?? null, p95: p95_ms ?? null }))}
-          curveType="monotone"
-          connectNulls
-          withDots={buckets.reduce((sum, { calls }) => sum + calls, 0) < maxCallsWithDots}
+          curveType="linear"
+          connectNulls={false}
           dotProps={{ r: 2 }}
           series={[
             { name: 'p50', color: 'var(--th-control)' },

@@ -23,7 +23,11 @@ export function getReason({ outcome, reason }: Call): string | undefined {
 }
 
 /** Groups of failures and their names, most urgent first. */
-export const failureGroups: { [group in FailureGroup]: string } = { setup: 'Setup', api: 'API', agent: 'Agent' };
+export const failureGroups: { [group in FailureGroup]: string } = {
+  setup: 'Setup: you have to act',
+  api: 'API failed',
+  agent: 'Agent’s mistake',
+};
 
 /** Outcome of a call. Only failures of the API and of the setup are red. */
 export function OutcomeBadge({ call: { outcome, upstream_status } }: { call: Call }) {
@@ -35,13 +39,19 @@ export function OutcomeBadge({ call: { outcome, upstream_status } }: { call: Cal
   return <Badge leftSection={<span className="th-dot" />}>{text}</Badge>;
 }
 
+/** Matches a reason that only names the status of a response. */
+const statusOnly = /^HTTP [^:]*$/;
+
 export function Outcome({ call }: { call: Call }) {
+  const reason = getReason(call);
   return (
     <div>
       <OutcomeBadge call={call} />
-      <Text className="th-second-line" lineClamp={1} maw={420} title={getReason(call)}>
-        {getReason(call)}
-      </Text>
+      {reason !== undefined && !(call.outcome === 'upstream_status' && statusOnly.test(reason)) && (
+        <Text className="th-second-line" lineClamp={1} maw={420} title={reason}>
+          {reason}
+        </Text>
+      )}
     </div>
   );
 }

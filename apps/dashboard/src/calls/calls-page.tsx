@@ -26,7 +26,9 @@ export function CallsPage() {
         title="Calls"
         guide="docs/troubleshooting.md"
         text="Arguments and results are recorded only while capture is on."
-      />
+      >
+        <ExportButton />
+      </PageHeader>
       <CallBrowser />
     </>
   );
@@ -53,15 +55,7 @@ export function CallBrowser() {
   return (
     <>
       <FilterBar {...callFilter} isSingleServer={isSingleServer}>
-        <Button
-          component="a"
-          href={getOperationUrl('exportCalls', toCallQuery(filter))}
-          download
-          variant="default"
-          leftSection={<IconDownload size={16} />}
-        >
-          Export CSV
-        </Button>
+        {isSingleServer && <ExportButton server={server} />}
       </FilterBar>
       <Stack gap="md">
         <Suspense fallback={<LoadingCharts count={2} />}>
@@ -85,5 +79,21 @@ export function CallBrowser() {
         </PagedList>
       </Stack>
     </>
+  );
+}
+
+/** Link to the filtered calls as a file. */
+function ExportButton({ server }: { server?: string }) {
+  const { filter } = useCallFilter({ server });
+  return (
+    <Button
+      component="a"
+      href={getOperationUrl('exportCalls', toCallQuery(filter))}
+      download
+      variant="default"
+      leftSection={<IconDownload size={16} />}
+    >
+      Export CSV
+    </Button>
   );
 }

@@ -10,6 +10,7 @@ import { toCallQuery, useCallFilter } from '../calls/call-filter.ts';
 import { failureGroups, Outcome } from '../calls/call-labels.tsx';
 import { CallList } from '../calls/call-list.tsx';
 import { formatMs, StatisticsTable, useStatistics } from '../calls/statistics-table.tsx';
+import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { type Column, Count } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -23,9 +24,9 @@ const periods = [
   { value: '24h', label: '24 hours' },
   { value: '7d', label: '7 days' },
 ];
-/** Maximum rows of a table, and of each group of failures. */
+/** Maximum rows of a table, and of the failures. */
 const maxRows = 8;
-const maxRowsPerGroup = 4;
+const maxFailures = 5;
 /** Maximum failed calls that are grouped by reason. Their records are the largest response of the first page. */
 const maxFailedCalls = 50;
 
@@ -70,7 +71,7 @@ export function Activity({ server, newestSlug, children }: Props) {
               </Section>
             </>
           ) : (
-            <NoCalls slug={newestSlug} />
+            <NoCalls slug={newestSlug} isSingleServer={server !== undefined} />
           )
         }
       </Loaded>
@@ -96,8 +97,8 @@ function Figures({
   const figures: [label: string, value: number | string, note?: string][] = [
     ['Calls', calls],
     ['Failed', errors, errors > 0 ? percent : ''],
-    isSingleServer ? ['Median duration', formatMs(p50_ms), 'p50'] : ['Servers called', formatCount(by_server)],
-    isSingleServer ? ['95th percentile', formatMs(p95_ms), 'p95'] : ['Tools called', formatCount(by_tool)],
+    isSingleServer ? ['Median duration', formatMs(p50_ms)] : ['Servers called', formatCount(by_server)],
+    isSingleServer ? ['95th percentile', formatMs(p95_ms)] : ['Tools called', formatCount(by_tool)],
   ];
   return (
     <dl className="th-figures">
@@ -128,12 +129,13 @@ function groupFailures(calls: readonly Call[]): Failure[] {
   const failures = [...callsByFailure.values()].flatMap((same) =>
     same.slice(0, 1).map((newest) => ({ ...newest, count: same.length })),
   );
-  return Object.entries(failureGroups).flatMap(([group, name]) =>
-    failures
-      .filter(({ outcome, upstream_status }) => getFailureGroup(outcome, upstream_status) === group)
-      .slice(0, maxRowsPerGroup)
-      .map((failure) => ({ ...failure, group: name })),
-  );
+  return Object.entries(failureGroups)
+    .flatMap(([group, name]) =>
+      failures
+        .filter(({ outcome, upstream_status }) => getFailureGroup(outcome, upstream_status) === group)
+        .map((failure) => ({ ...failure, group: name })),
+    )
+    .slice(0, maxFailures);
 }
 
 const failureColumns: Column<Failure>[] = [
@@ -180,7 +182,9 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
   );
 }
 
-function NoCalls({ slug }: { slug: string }) {
+/** Empty state. On Home, the first step is a server for one's own API. */
+function NoCalls({ slug, isSingleServer }: { slug: string; isSingleServer: boolean }) {
+  const canImport = useCanEdit() && !isSingleServer;
   return (
     <div className="th-card">
       <Empty
@@ -189,7 +193,12 @@ function NoCalls({ slug }: { slug: string }) {
         text="Connect a client or try a tool. Calls and failures appear here as they happen."
       >
         <Group gap="sm" mt="xs" justify="center">
-          <Button component={Link} to={`/servers/${slug}/connect`}>
+          {canImport && (
+            <Button component={Link} to="/servers/new/import">
+              Import your API
+            </Button>
+          )}
+          <Button component={Link} to={`/servers/${slug}/connect`} variant={canImport ? 'default' : 'filled'}>
             Connect a client to {slug}
           </Button>
           <Button component={Link} to={`/servers/${slug}/try`} variant="default">

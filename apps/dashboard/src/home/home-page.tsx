@@ -66,6 +66,8 @@ function PendingActions() {
   return <NeedsAttention items={items ?? []} />;
 }
 
+const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
+
 function RecentChanges() {
   const query = useOperationQuery([...queryKeys.audit, 'newest'], 'listAuditEvents', { limit: 6 });
   return (
@@ -75,10 +77,12 @@ function RecentChanges() {
           <List size="sm" spacing={6} listStyleType="none">
             {events.map((event) => (
               <List.Item key={event.id}>
-                {formatOperation(event.operation)} <Target event={event} isInline />
+                <Actor event={event} /> {lowerFirst(formatOperation(event.operation))}
+                {event.target !== undefined && ': '}
+                {event.target !== undefined && <Target event={event} isInline />}
                 <Text span inherit c="dimmed">
                   {' '}
-                  · <Actor event={event} /> · <Time at={event.at} />
+                  · <Time at={event.at} />
                 </Text>
               </List.Item>
             ))}

@@ -97,7 +97,7 @@ export function KeyForm({ replaced, createMutation, onCancel }: Props) {
       </Checkbox.Group>
       <MultiSelect
         label="Servers"
-        description="Leave Servers and Views empty to allow all servers."
+        placeholder={form.values.servers.length + form.values.views.length === 0 ? 'All servers' : ''}
         data={servers}
         searchable
         clearable

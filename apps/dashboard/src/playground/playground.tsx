@@ -49,7 +49,7 @@ export function Playground() {
           </Stack>
         </Section>
       </Stack>
-      <Section title="Playground" text="Ask a model, and see which tools it calls and what they return.">
+      <Section title="Playground" isTitleHidden>
         <Stack gap="lg">
           <MissingValuesAlert />
           <Conversation conversation={conversation} />

@@ -24,7 +24,7 @@ export function PageHeader({ title, section, text, guide, back, children }: Prop
   return (
     <Box mb="md">
       {back && (
-        <Anchor component={Link} to={back.to} size="sm" c="dimmed">
+        <Anchor component={Link} to={back.to} size="sm" c="dimmed" className="th-back">
           <Group gap={2} component="span" display="inline-flex">
             <IconChevronLeft size={15} aria-hidden />
             {back.label}

@@ -1,16 +1,24 @@
 import { Box, Group, Text, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
 
-type Props = { title: string; text?: ReactNode; actions?: ReactNode; isFlush?: boolean; children?: ReactNode };
+type Props = {
+  title: string;
+  /** True if the title repeats that of the tab, and is only for screen readers. */
+  isTitleHidden?: boolean;
+  text?: ReactNode;
+  actions?: ReactNode;
+  isFlush?: boolean;
+  children?: ReactNode;
+};
 
 /** Part of a page with a heading. `isFlush` puts its content, such as a table, into a panel. */
-export function Section({ title, text, actions, isFlush = false, children }: Props) {
+export function Section({ title, isTitleHidden = false, text, actions, isFlush = false, children }: Props) {
   const id = useId();
   return (
     <Box component="section" className="th-section" aria-labelledby={id}>
-      <Group justify="space-between" align="flex-start" gap="sm" mb="sm">
+      <Group justify="space-between" align="flex-start" gap="sm" mb={isTitleHidden && !text ? 0 : 'sm'}>
         <Box miw={0} flex="1 1 16rem">
-          <Title order={2} id={id}>
+          <Title order={2} id={id} {...(isTitleHidden && { className: 'th-unseen' })}>
             {title}
           </Title>
           {text && (

@@ -16,8 +16,8 @@ const accessQuestion: Question = {
   required: false,
   question: 'Who brings the credential? claude.ai, ChatGPT, and other clients that can only log in need a login.',
   options: [
-    { value: 'key', meaning: 'one stored credential, callers use API keys' },
-    { value: 'login', meaning: 'one stored credential, people log in' },
+    { value: 'key', meaning: 'one stored credential; callers use API keys' },
+    { value: 'login', meaning: 'one stored credential; people log in' },
     { value: 'person', meaning: 'each person enters their own when they log in' },
   ],
   assumed: 'key',

@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Anchor, Box, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconDownload, IconSearch } from '@tabler/icons-react';
 import { type ClientConnection, clientGroups, type DeclaredClient } from '@toolhost/mcp-clients/client';
 import { clients, findObstacle } from '@toolhost/mcp-clients/clients';
@@ -37,23 +37,25 @@ export function Clients({ connection }: { connection: ClientConnection }) {
           const members = matching.filter((client) => client.group === group);
           if (members.length === 0) return null;
           return (
-            <Group key={group} gap={4} role="group" aria-label={group}>
-              <Text size="xs" c="dimmed" w={88}>
+            <Box key={group} className="th-clients" role="group" aria-label={group}>
+              <Text size="xs" c="dimmed">
                 {group}
               </Text>
-              {members.map(({ id, name }) => (
-                <Button
-                  key={id}
-                  size="compact-sm"
-                  variant={id === selected?.id ? 'light' : 'subtle'}
-                  {...(id !== selected?.id && { color: 'gray' })}
-                  aria-pressed={id === selected?.id}
-                  onClick={() => setSelectedId(id)}
-                >
-                  {name}
-                </Button>
-              ))}
-            </Group>
+              <Group gap={4}>
+                {members.map(({ id, name }) => (
+                  <Button
+                    key={id}
+                    size="compact-sm"
+                    variant={id === selected?.id ? 'light' : 'subtle'}
+                    {...(id !== selected?.id && { color: 'gray' })}
+                    aria-pressed={id === selected?.id}
+                    onClick={() => setSelectedId(id)}
+                  >
+                    {name}
+                  </Button>
+                ))}
+              </Group>
+            </Box>
           );
         })}
         {selected ? (

@@ -40,7 +40,6 @@ export function KeyCredential({ view, credential, onCredential }: Props & { view
         scopes: ['call'],
         ...(view === undefined ? { servers: [server.slug] } : { views: [`${server.slug}/${view}`] }),
       }),
-    toast: () => `Created an API key for this ${noun}`,
     refresh: [['keys']],
     onSuccess: ({ key }) => onCredential(key),
   });

@@ -15,8 +15,10 @@ import { ServerWideSection } from './server/server-wide-section.tsx';
 import { ToolsSection } from './tools/tools-section.tsx';
 import { ViewsSection } from './views/views-section.tsx';
 
+type Props = { saveBarRef: Ref<HTMLDivElement>; toolBar: HTMLDivElement | null };
+
 /** Configuration form: complete for a new server, one tab at a time for a stored one. The hidden tab keeps its state. */
-export function ConfigForm({ saveBarRef }: { saveBarRef: Ref<HTMLDivElement> }) {
+export function ConfigForm({ saveBarRef, toolBar }: Props) {
   const { isNew } = useEditor();
   const { pathname } = useLocation();
   const navigate = useNavigate();
@@ -34,7 +36,7 @@ export function ConfigForm({ saveBarRef }: { saveBarRef: Ref<HTMLDivElement> }) 
         <ServerWideSection />
       </Stack>
       <Stack gap="md" display={isNew || activeTab === 'tools' ? 'flex' : 'none'} mt={isNew ? 'md' : 0}>
-        <ToolsSection saveBarRef={saveBarRef} />
+        <ToolsSection saveBarRef={saveBarRef} bar={isNew || activeTab === 'settings' ? null : toolBar} />
         <ViewsSection />
       </Stack>
     </Box>

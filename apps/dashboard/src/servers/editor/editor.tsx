@@ -1,4 +1,4 @@
-import { Box, SegmentedControl, Stack } from '@mantine/core';
+import { Box, Group, SegmentedControl, Stack } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
 import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react';
 import { createPortal } from 'react-dom';
@@ -56,6 +56,8 @@ function Page({ saving, conflict, message, startsInJson = false }: EditorPagePro
   const isChanged = useIsChanged();
   // Container for the save bar in the tool drawer, while the drawer is open.
   const [drawerBar, setDrawerBar] = useState<HTMLDivElement | null>(null);
+  // Container for the actions of the Tools tab, next to the choice of the view.
+  const [toolBar, setToolBar] = useState<HTMLDivElement | null>(null);
   const { error } = saving;
   const hasProblemList = error instanceof ApiProblem && error.problems.length > 0;
   const isConflict = error instanceof ApiProblem && error.status === 409 && !hasProblemList;
@@ -70,11 +72,14 @@ function Page({ saving, conflict, message, startsInJson = false }: EditorPagePro
     <Stack gap="md">
       {!drawerBar && alert}
       {!isReadOnly && !isChanged && <SecretsToSet isChanged={false} />}
-      {viewControl}
+      <Group justify="space-between" gap="sm">
+        {viewControl}
+        <div ref={setToolBar} />
+      </Group>
       <ProblemList />
       <Box className="th-editor" inert={isNew && saving.isPending}>
         {view === 'form' ? (
-          <ConfigForm saveBarRef={setDrawerBar} />
+          <ConfigForm saveBarRef={setDrawerBar} toolBar={toolBar} />
         ) : (
           <Suspense fallback={<Loading rows={1} height={380} />}>
             <Json />

@@ -203,7 +203,7 @@ function getSharedProps({ id, value, isReadOnly, touch, errors, warnings }: Edit
     description: field.text,
     placeholder: field.placeholder ?? '',
     readOnly: isReadOnly || field.isFixed === true,
-    withAsterisk: field.isRequired === true,
+    required: field.isRequired === true,
     className: field.isMono ? 'th-mono' : '',
     error: formatErrors(
       isEmpty && field.isRequired && errors.length > 0 ? [`Enter ${withArticle(field.label)}.`] : errors,

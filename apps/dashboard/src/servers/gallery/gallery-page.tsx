@@ -40,6 +40,7 @@ export function GalleryPage() {
 
 function ExampleCard({ example: { id, name, description, secrets, config, isLogin } }: { example: GalleryExample }) {
   const secretText = secrets.length > 0 ? `Requires ${secrets.join(', ')}` : 'No credential required';
+  const toolCount = getTools(config).length;
   const requirement = isLogin ? 'Requires an application at the provider' : secretText;
   return (
     <Box component={Link} to={`${galleryPath}?example=${id}`} className="th-card th-choice" p="lg">
@@ -48,7 +49,7 @@ function ExampleCard({ example: { id, name, description, secrets, config, isLogi
         {description}
       </Text>
       <Group gap="xs" mt="sm">
-        <Badge variant="light">{getTools(config).length} tools</Badge>
+        <Badge variant="light">{toolCount === 1 ? '1 tool' : `${toolCount} tools`}</Badge>
         <Text size="xs" c="dimmed">
           {requirement}
         </Text>

@@ -79,7 +79,7 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
         className="th-mono"
         autoComplete="off"
         data-autofocus
-        withAsterisk
+        required
       />
       {error && <ProblemAlert error={error} />}
       {plan && <CopyFields {...{ plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
@@ -152,7 +152,7 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
           description={missingReasons[why]}
           value={secrets[name] ?? ''}
           onChange={(event) => onSecrets({ ...secrets, [name]: event.currentTarget.value })}
-          withAsterisk={required}
+          required={required}
           autoComplete="new-password"
         />
       ))}

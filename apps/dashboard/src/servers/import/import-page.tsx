@@ -1,4 +1,4 @@
-import { Badge, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { getSlugProblem } from '@toolhost/tool-config/slug';
 import { type FormEvent, useState } from 'react';
 import { useNavigate } from 'react-router';
@@ -230,13 +230,12 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
       title="Operations"
       text={`${title} (${format}) has ${operations} operations. Agents work best with a few dozen tools.`}
       actions={
-        <Badge
-          size="lg"
-          color={chosen.size > maxRecommendedTools || tokens > maxRecommendedTokens ? 'yellow' : 'green'}
+        <Text
+          c={chosen.size > maxRecommendedTools || tokens > maxRecommendedTokens ? 'var(--th-warn)' : 'dimmed'}
           aria-live="polite"
         >
           {chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}, about {tokens.toLocaleString('en')} tokens
-        </Badge>
+        </Text>
       }
     >
       <Operations
@@ -273,7 +272,6 @@ function useCreate(secrets: Answers) {
       for (const { name } of needed) if (secrets[name]) await api('setSecret', { slug, name, value: secrets[name] });
       return created;
     },
-    toast: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
     onSuccess: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
   });

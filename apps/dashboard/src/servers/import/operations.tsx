@@ -11,8 +11,9 @@ type ReportLine = ImportPlan['report'][number];
 type Operation = Pick<ReportLine, 'operation' | 'tool' | 'group' | 'tokens' | 'deprecated'> &
   Partial<Pick<ReportLine, 'outcome' | 'notes'>>;
 
-/** Number of operations after which a search expands no further groups. */
+/** Number of operations after which a search expands no further groups, and below which all groups start expanded. */
 const maxExpanded = 200;
+const minCollapsed = 20;
 
 /** Selected operations, by tool name. */
 type Selection = { chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
@@ -32,7 +33,7 @@ export function Operations({ operations, order = [], label = 'Search operations'
     return terms.every((term) => text.includes(term));
   });
   const groups = Map.groupBy(matching, ({ group }) => group);
-  const isSearched = search.trim() !== '' || groups.size === 1;
+  const isExpanded = search.trim() !== '' || groups.size === 1 || operations.length < minCollapsed;
   let expandedCount = 0;
   return (
     <Stack gap="sm">
@@ -51,7 +52,7 @@ export function Operations({ operations, order = [], label = 'Search operations'
       {[...new Set([...order, ...groups.keys()])].map((name) => {
         const groupOperations = groups.get(name);
         if (!groupOperations) return null;
-        const startsOpen = isSearched && expandedCount < maxExpanded;
+        const startsOpen = isExpanded && expandedCount < maxExpanded;
         expandedCount += groupOperations.length;
         return (
           <OperationGroup

@@ -27,7 +27,7 @@ export function QuestionsForm({ questions, answers, onAnswers, onAnswered, formE
   const { beforeClick } = usePress();
   if (questions.length === 0) return null;
   return (
-    <Section title="Questions" text="The description leaves these open.">
+    <Section title="Questions">
       <Stack gap="sm">
         {questions.map((question) => {
           const { name, options = [], assumed = '' } = question;
@@ -60,7 +60,7 @@ export function QuestionsForm({ questions, answers, onAnswers, onAnswered, formE
                 {...field}
                 data={options.map(({ value, meaning }) => ({
                   value,
-                  label: toVisible(meaning === '' ? value : `${value}: ${meaning}`),
+                  label: toVisible(meaning === '' ? value : meaning.replace(/^[a-z]+(?= )/, capitalize)),
                 }))}
                 value={option?.value ?? null}
                 placeholder={assumed}
@@ -87,6 +87,8 @@ export function QuestionsForm({ questions, answers, onAnswers, onAnswered, formE
     </Section>
   );
 }
+
+const capitalize = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 
 /** Finds the option of an answer: the option itself, the one that the answer completes, or the one with its address. */
 function findOption(options: NonNullable<Question['options']>, answer: string) {

@@ -68,7 +68,6 @@ export function NewServer({ initial, startsInJson = false }: { initial: Config; 
   const [store] = useState(() => createEditorStore({ initial, isNew: true, startsEmpty: startsInJson }));
   const create = useAction({
     run: (config: Config) => api('createMcpServer', asInput(config)),
-    toast: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
     onSuccess: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
   });

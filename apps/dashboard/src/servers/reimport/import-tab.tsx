@@ -2,6 +2,7 @@ import { Alert, Anchor, Badge, Button, Group, NativeSelect, Stack, Switch, Text 
 import { formatImportChanges } from '@toolhost/server/operations/import-changes';
 import type { ImportedDescription } from '@toolhost/tool-config/imports';
 import { useState } from 'react';
+import { Navigate } from 'react-router';
 import { api } from '../../api.ts';
 import type { ReimportPlan } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
@@ -17,10 +18,12 @@ import { type Source, SourceForm } from '../import/source-form.tsx';
 import { useCurrentServer } from '../server-page.tsx';
 import { Merge } from './merge.tsx';
 
-/** Tab to reimport the API description of this server. */
+/** Tab to reimport the API description of this server. Other servers have no such tab. */
 export function ImportTab() {
   const imports = (useCurrentServer().config.imported ?? []) as ImportedDescription[];
   const [chosen, setChosen] = useState(imports[0]?.prefix ?? '');
+  const canEdit = useCanEdit();
+  if (imports.length === 0) return <Navigate to="../settings" replace />;
   const { document: url } = imports.find(({ prefix = '' }) => prefix === chosen) ?? {};
   return (
     <Stack gap="md">
@@ -34,13 +37,13 @@ export function ImportTab() {
       )}
       {url === undefined ? (
         <Section
-          title="Description"
+          title="API description"
           text="This server was imported from pasted text. Reimport it from a URL to enable checks."
         />
       ) : (
         <DescriptionSource url={url} />
       )}
-      {useCanEdit() ? (
+      {canEdit ? (
         <ReimportFlow key={chosen} url={url} prefix={chosen} />
       ) : (
         <ViewerNote>Only editors and owners can reimport a description.</ViewerNote>
@@ -66,7 +69,7 @@ function DescriptionSource({ url }: { url: string }) {
   const [color, state] = error ? ['yellow', 'unreadable'] : checkedState;
   return (
     <Section
-      title="Description"
+      title="API description"
       text={
         <>
           Imported from{' '}

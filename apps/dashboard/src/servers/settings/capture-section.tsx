@@ -33,7 +33,7 @@ export function CaptureSection() {
     <Section
       title="Capture"
       text="Stores arguments, requests, and the beginning of responses, without credentials, for up to 1 day. They are shown in the call details."
-      actions={<Badge color={capture_until ? 'yellow' : 'gray'}>{capture_until ? 'On' : 'Off'}</Badge>}
+      actions={<Badge>{capture_until ? 'On' : 'Off'}</Badge>}
     >
       <Stack gap="sm">
         <ViewerNote>Only editors and owners can turn on capture.</ViewerNote>

@@ -124,7 +124,7 @@ function getPlaceholder(limit: Limit | undefined): string {
 const formatLimit = ({ limit }: Limit) => (limit === undefined ? 'no limit' : numberFormat.format(limit));
 
 function describeLimit(serverLimit: Limit | undefined, workspace: Limit | undefined): string {
-  if (!serverLimit) return 'No quota.';
+  if (!serverLimit) return '';
   if (serverLimit.from === 'workspace') return `The workspace limit of ${formatLimit(serverLimit)} applies.`;
   const source = serverLimit.from === 'default' ? 'Default' : 'Set here';
   return workspace?.limit === undefined ? `${source}.` : `${source}. Workspace limit: ${formatLimit(workspace)}.`;

@@ -25,7 +25,7 @@ const createColumns = (current: number): Column<Version>[] => [
     cell: ({ version }) => (
       <Group gap="xs" wrap="nowrap">
         <Text fw={600}>Version {version}</Text>
-        {version === current && <Badge color="green">current</Badge>}
+        {version === current && <Badge>current</Badge>}
       </Group>
     ),
   },

@@ -67,7 +67,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   return (
     <>
       {replayed && <ReplayNote replayed={replayed} hiddenNames={hiddenNames} onRemove={removeHidden} />}
-      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
         <Stack gap="md" miw={0}>
           <Choices names={names} name={name} onChoose={onChoose} views={views} view={view} onView={setView} />
           <TryForm

@@ -89,7 +89,7 @@ function ClientSecret() {
     <SecretInput
       id={field.id}
       label="Client secret"
-      withAsterisk
+      required
       description={isStored ? 'Stored. Enter a new value to replace it.' : 'Stored encrypted and never shown again.'}
       value={isStored ? '' : asText(field.value)}
       placeholder={isStored ? mask : ''}

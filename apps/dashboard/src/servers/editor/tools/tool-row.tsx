@@ -2,7 +2,7 @@ import { Badge, Checkbox, Group, Switch, Text, UnstyledButton } from '@mantine/c
 import { IconAlertTriangle, IconGripVertical } from '@tabler/icons-react';
 import { type DragEvent, useState } from 'react';
 import type { FieldProblem, ToolFigures } from '../../../api-types.ts';
-import { ignoreLinks } from '../../../ui/rows.tsx';
+import { Count, ignoreLinks } from '../../../ui/rows.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { asList, asText, isDisabled, isObject } from '../../config.ts';
 import { getFieldId, useEditor, useEditorState, useValue } from '../model/editor-context.ts';
@@ -89,7 +89,7 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
       </td>
       <td>
         <Badge
-          color={isEnabled ? getMethodColor(asText(tool.method)) : 'gray'}
+          color={isEnabled && tool.method === 'DELETE' ? 'red' : 'gray'}
           className="th-mono th-tool-method"
           miw={62}
         >
@@ -97,9 +97,9 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
         </Badge>
       </td>
       <td data-figure="tokens">{isStored && tokens?.toLocaleString('en')}</td>
-      <td data-figure="calls">{calls?.toLocaleString('en')}</td>
+      <td data-figure="calls">{calls !== undefined && <Count value={calls} />}</td>
       <td data-figure="errors" data-bad={errors > 0 || undefined}>
-        {calls !== undefined && errors.toLocaleString('en')}
+        {calls !== undefined && <Count value={errors} />}
       </td>
       <td>
         <ProblemCount path={`tools[${index}]`} />
@@ -117,12 +117,6 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
       </td>
     </tr>
   );
-}
-
-function getMethodColor(method: string): string {
-  if (method === 'GET') return 'accent';
-  if (method === 'DELETE') return 'red';
-  return method === '' ? 'gray' : 'green';
 }
 
 function ProblemCount({ path }: { path: string }) {

@@ -21,8 +21,8 @@ type Figure = 'tokens' | 'calls' | 'errors';
 
 const figureColumns: readonly { name: Figure; label: string; tooltip: string }[] = [
   { name: 'tokens', label: 'Tokens', tooltip: 'Estimated tokens of its definition in a conversation' },
-  { name: 'calls', label: 'Calls', tooltip: 'Calls in the last 24 hours' },
-  { name: 'errors', label: 'Failed', tooltip: 'Failed calls in the last 24 hours' },
+  { name: 'calls', label: 'Calls, 24 h', tooltip: 'Calls in the last 24 hours' },
+  { name: 'errors', label: 'Failed, 24 h', tooltip: 'Failed calls in the last 24 hours' },
 ];
 
 type Props = { count: number; open: number | undefined; onMove: (from: number, to: number) => void };

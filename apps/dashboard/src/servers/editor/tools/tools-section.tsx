@@ -1,7 +1,8 @@
-import { Button, Stack, Text } from '@mantine/core';
+import { Button, Stack, Text, Title } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
 import { type Ref, useEffect, useEffectEvent, useRef, useState } from 'react';
+import { createPortal } from 'react-dom';
 import { useLocation, useNavigate, useSearchParams } from 'react-router';
 import type { JsonObject } from '../../../api-types.ts';
 import { Section } from '../../../ui/section.tsx';
@@ -26,21 +27,27 @@ const serverFields = [
   declareField.number('max_response_tokens', 'Max response tokens', limitHint, { placeholder: 'No limit' }),
 ];
 
+type Props = {
+  saveBarRef: Ref<HTMLDivElement>;
+  /** Container for the actions; null if they are next to the title. */
+  bar: HTMLDivElement | null;
+};
+
 /** Tools in the order in which agents see them, and the tool that is open. */
-export function ToolsSection({ saveBarRef }: { saveBarRef: Ref<HTMLDivElement> }) {
-  const { isReadOnly } = useEditor();
+export function ToolsSection({ saveBarRef, bar }: Props) {
+  const { isNew, isReadOnly } = useEditor();
   const { count, open, add, ...changes } = useToolList();
+  const addButton = !isReadOnly && (
+    <Button variant="default" size="xs" leftSection={<IconPlus size={14} />} onClick={add}>
+      Add tool
+    </Button>
+  );
   return (
     <Section
       title="Tools"
+      isTitleHidden={!isNew}
       text="A tool is one HTTP request. Agents choose a tool by its name and description."
-      actions={
-        !isReadOnly && (
-          <Button variant="default" size="xs" leftSection={<IconPlus size={14} />} onClick={add}>
-            Add tool
-          </Button>
-        )
-      }
+      actions={bar ? createPortal(addButton, bar) : addButton}
     >
       <Stack gap="xs" id={getFieldId('tools')} tabIndex={-1}>
         {count === 0 ? (
@@ -51,6 +58,9 @@ export function ToolsSection({ saveBarRef }: { saveBarRef: Ref<HTMLDivElement> }
           <ToolTable count={count} open={open} onMove={changes.move} />
         )}
         <OpenTool index={open} count={count} saveBarRef={saveBarRef} {...changes} />
+        <Title order={3} mt="xl">
+          Delivery to agents
+        </Title>
         <TwoColumns>
           <Fields path={[]} fields={serverFields} />
         </TwoColumns>

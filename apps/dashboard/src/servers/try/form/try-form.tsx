@@ -50,7 +50,7 @@ export function TryForm(props: Props) {
     requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
   };
   return (
-    <Section title="Call" text="Sends a real request, as an agent's call would.">
+    <Section title="Call">
       <form
         ref={form}
         onSubmit={(event) => {

@@ -24,12 +24,8 @@ export function ToolResult({ result, tool, slug, isStale }: Props) {
   return (
     <Section
       title="Result"
-      text={
-        isStale
-          ? 'From the previous call, which had other arguments.'
-          : 'The API response, and the result that the agent gets.'
-      }
-      actions={<Badge color={result.is_error ? 'red' : 'green'}>{result.is_error ? 'Error' : 'OK'}</Badge>}
+      text={isStale && 'From the previous call, which had other arguments.'}
+      actions={result.is_error ? <Badge color="red">Error</Badge> : <Text c="dimmed">OK</Text>}
     >
       <Stack gap="md">
         {result.timing && <Timing {...result.timing} />}
