@@ -17,6 +17,10 @@ const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]'
 // The library that locks scrolling behind a dialog reads the nonce here.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
+// The space that `scrollbar-gutter` reserves; see `app.css`.
+const { style, offsetWidth } = document.documentElement;
+style.setProperty('--th-scroll-bar', `${window.innerWidth - offsetWidth}px`);
+
 const press = watchPress(window);
 // Every response of the service reaches the page through this scheduler.
 notifyManager.setScheduler((run) => setTimeout(() => press.afterClick(run)));

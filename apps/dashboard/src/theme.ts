@@ -12,6 +12,7 @@ const parseShades = (colors: string) => colors.split(' ') as unknown as MantineC
 const dialogStyles = { title: { fontWeight: 600, fontSize: '1rem', lineHeight: 1.5 } };
 const dialogProps = {
   overlayProps: { backgroundOpacity: 0.3 },
+  removeScrollProps: { removeScrollBar: false },
   closeButtonProps: { 'aria-label': 'Close' },
 };
 

@@ -69,8 +69,8 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
     await button(page, 'Create server').click();
     await assertFieldError(scopes, /without spaces/);
     await assertFieldError(field(page, 'Authorization URL'), /allowed: https:/);
-    await assertFieldError(field(page, 'Token URL'), /https:\/\//);
-    await assertFieldError(field(page, 'Client ID'), /Enter a value/);
+    await assertFieldError(field(page, 'Token URL'), /not a public https address/);
+    await assertFieldError(field(page, 'Client ID'), /Enter a client ID\./);
     await assertFieldError(page.locator('input[type=password]'), /the client secret, or no secret/);
     await assertFieldError(field(page, 'Extra parameters'), /sets this parameter itself/);
     await field(page, 'Extra parameters').fill('{"audience": ');

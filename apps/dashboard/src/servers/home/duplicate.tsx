@@ -67,7 +67,7 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
     if (isReady) store.mutate();
   };
   return (
-    <Stack component="form" gap="sm" onSubmit={submit}>
+    <Stack component="form" gap="sm" onSubmit={submit} noValidate>
       <Autocomplete
         label="Copy slug"
         description="A new slug, or the slug of an existing copy to update."

@@ -57,6 +57,7 @@ export function TryForm(props: Props) {
           event.preventDefault();
           if (shouldSubmitOnEnter) submit();
         }}
+        noValidate
       >
         <Stack gap="sm">
           <Text size="sm" c="dimmed">
