@@ -176,7 +176,7 @@ for (const engine of engines) {
         { tool: 'get_pet', from: 'GET /v1/pets/{id}', to: 'GET /v2/animals/{id}' },
         { tool: 'list_pets', from: 'GET /v1/pets', to: 'GET /v2/pets' },
         { tool: 'get_owner', from: 'GET /v1/owners/{id}', to: 'GET /api/v2/owners/{owner}' },
-        { tool: 'things_v1_things_get', from: 'GET /v1/things', to: 'GET /v2/things' },
+        { tool: 'things', from: 'GET /v1/things', to: 'GET /v2/things' },
       ]);
       assert.deepEqual([gone, counts.moved, counts.new], [[], 4, 1]);
       assert.deepEqual(pluck(conflicts, 'key'), ['list_pets.url']);
@@ -188,7 +188,7 @@ for (const engine of engines) {
           ['get_pet', '/v2/animals/:id', 'GET /v2/animals/{id}', undefined],
           ['list_pets', '/v2/pets', 'GET /v2/pets', undefined],
           ['get_owner', '/api/v2/owners/:owner', 'GET /api/v2/owners/{owner}', undefined],
-          ['things_v1_things_get', '/v2/things', 'GET /v2/things', undefined],
+          ['things', '/v2/things', 'GET /v2/things', undefined],
         ],
       );
       assert.deepEqual(after.views, views);
@@ -201,7 +201,7 @@ for (const engine of engines) {
         { tool: 'get_pet', from: 'GET /v2/animals/{id}', to: 'GET /v3/a' },
         { tool: 'list_pets', from: 'GET /v2/pets', to: 'GET /v3/b' },
       ]);
-      assert.deepEqual(last.gone, ['get_owner', 'things_v1_things_get']);
+      assert.deepEqual(last.gone, ['get_owner', 'things']);
     });
 
     it('[imp 5] keeps the server credential, and gives new tools another credential if their operations require it', async () => {
