@@ -29,7 +29,10 @@ describe('the documentation', () => {
     const examples = userPages().filter((page) => page.startsWith('examples/'));
     const allPages = [...guides, ...examples.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }))];
     assert.deepEqual(
-      findMatches(allPages, /(?<!bin\/|npx |docker exec toolhost |[\w./-])toolhost (?!completion |toolhost )[a-z][a-z-]+(?![\w:]).*/g),
+      findMatches(
+        allPages,
+        /(?<!bin\/|npx |docker exec toolhost |[\w./-])toolhost (?!completion |toolhost )[a-z][a-z-]+(?![\w:]).*/g,
+      ),
       [],
     );
   });

@@ -67,32 +67,34 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
     if (isReady) store.mutate();
   };
   return (
-    <Stack component="form" gap="sm" onSubmit={submit} noValidate>
-      <Autocomplete
-        label="Copy slug"
-        description="A new slug, or the slug of an existing copy to update."
-        placeholder={`${server.slug}-production`}
-        data={copies.map(({ slug }) => slug)}
-        value={input.to}
-        onChange={(to) => setInput({ to: to.trim() })}
-        error={getProblemText(problems, 'to')}
-        className="th-mono"
-        autoComplete="off"
-        data-autofocus
-        required
-      />
-      {error && <ProblemAlert error={error} />}
-      {plan && <CopyFields {...{ plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
-      {store.error && <ProblemAlert error={store.error} title="Not duplicated" />}
-      <Group justify="flex-end">
-        <Button variant="default" onClick={onClose} disabled={store.isPending}>
-          Cancel
-        </Button>
-        <Button type="submit" disabled={!isReady} loading={store.isPending}>
-          {isUpdate ? `Update ${input.to}` : 'Create copy'}
-        </Button>
-      </Group>
-    </Stack>
+    <form onSubmit={submit} noValidate>
+      <Stack gap="sm">
+        <Autocomplete
+          label="Copy slug"
+          description="A new slug, or the slug of an existing copy to update."
+          placeholder={`${server.slug}-production`}
+          data={copies.map(({ slug }) => slug)}
+          value={input.to}
+          onChange={(to) => setInput({ to: to.trim() })}
+          error={getProblemText(problems, 'to')}
+          className="th-mono"
+          autoComplete="off"
+          data-autofocus
+          required
+        />
+        {error && <ProblemAlert error={error} />}
+        {plan && <CopyFields {...{ plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
+        {store.error && <ProblemAlert error={store.error} title="Not duplicated" />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose} disabled={store.isPending}>
+            Cancel
+          </Button>
+          <Button type="submit" disabled={!isReady} loading={store.isPending}>
+            {isUpdate ? `Update ${input.to}` : 'Create copy'}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
   );
 }
 
