@@ -105,7 +105,8 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
       buffer: Buffer.from(createLargeShop(upstream.url)),
     };
     await page.locator('input[type=file]').setInputFiles(file);
-    await page.getByRole('heading', { name: 'Operations' }).waitFor();
+    // The service reads 300 operations, and the page lists them.
+    await page.getByRole('heading', { name: 'Operations' }).waitFor({ timeout: 60_000 });
     await checkPage(page);
     await button(page, 'Clear selection').click();
     await page.getByText('0 tools, about 0 tokens').waitFor();
