@@ -138,7 +138,7 @@ describe('opening files that are not a complete SQLite database', () => {
       for (const at of [readOnly.folder, join(readOnly.folder, 'below')])
         await assertRefused(
           join(at, 'toolhost.sqlite'),
-          /cannot be (written; allow the user that runs toolhost to write|created, because)/,
+          /cannot be (opened; allow the user that runs toolhost to write|created, because)/,
         );
     } finally {
       readOnly.remove();
