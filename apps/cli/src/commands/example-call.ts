@@ -1,7 +1,7 @@
 import { AppError } from '@toolhost/errors/errors';
 import type { ContentBlock } from '@toolhost/mcp-protocol/mcp';
 import { exampleSlug, exampleToken } from '@toolhost/server/command-line';
-import { createConnectionError } from '../connection/rest-client.ts';
+import { createConnectionError, parseJsonResponse } from '../connection/rest-client.ts';
 
 type Fields = { [name: string]: unknown };
 type ExampleTool = { name: string; inputSchema: { properties?: Fields } };
@@ -31,7 +31,8 @@ export function createExampleServer(serviceUrl: string): ExampleServer {
     }).catch((error: unknown) => {
       throw createConnectionError(serviceUrl, error);
     });
-    return (await response.json().catch(() => ({}))) as { result?: unknown; error?: { message: string } };
+    const body = await parseJsonResponse(response, serviceUrl);
+    return (body ?? {}) as { result?: unknown; error?: { message: string } };
   };
   return {
     async listTools() {

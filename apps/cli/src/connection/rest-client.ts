@@ -153,7 +153,7 @@ const responseLimits = { bytes: 64 * 1024 * 1024, depth: 128, values: 1_000_000 
  * Parses the JSON of a response; returns undefined if it is not JSON. Enforces the limits before any value is created.
  * @throws AppError tooLarge; unavailable if the response is interrupted or times out
  */
-async function parseJsonResponse(response: Response, url: string): Promise<unknown> {
+export async function parseJsonResponse(response: Response, url: string): Promise<unknown> {
   const bytes = await readBytes(response, url);
   const scan = scanJson(bytes, responseLimits.depth);
   if (!scan) return undefined;
