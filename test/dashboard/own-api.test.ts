@@ -9,7 +9,7 @@ import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** Tool of the operation ID that FastAPI generates. */
-const listTool = 'list_orders_orders_get';
+const listTool = 'list_orders';
 
 /** Document of a FastAPI service with a bearer token, as FastAPI generates it: it names no servers. */
 function createDocument(title: string): Json {
@@ -20,9 +20,9 @@ function createDocument(title: string): Json {
     openapi: '3.1.0',
     info: { title, version: '0.1.0' },
     paths: {
-      '/orders': { get: get('list_orders_orders_get', 'List Orders') },
+      '/orders': { get: get('list_orders', 'List Orders') },
       '/orders/{order_id}': {
-        get: { ...get('read_order_orders__order_id__get', 'Read Order'), parameters: [orderId] },
+        get: { ...get('read_order', 'Read Order'), parameters: [orderId] },
       },
     },
     components: { securitySchemes: { HTTPBearer: { type: 'http', scheme: 'bearer' } } },
