@@ -20,9 +20,9 @@ function createDocument(title: string): Json {
     openapi: '3.1.0',
     info: { title, version: '0.1.0' },
     paths: {
-      '/orders': { get: get('list_orders', 'List Orders') },
+      '/orders': { get: get('list_orders_orders_get', 'List Orders') },
       '/orders/{order_id}': {
-        get: { ...get('read_order', 'Read Order'), parameters: [orderId] },
+        get: { ...get('read_order_orders__order_id__get', 'Read Order'), parameters: [orderId] },
       },
     },
     components: { securitySchemes: { HTTPBearer: { type: 'http', scheme: 'bearer' } } },
