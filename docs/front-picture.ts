@@ -43,7 +43,10 @@ export async function drawFrontPicture(
   const page = await context.newPage();
   const { text, muted, line, panel, tool } = colors[scheme];
   const lines = [
-    ['muted', `$ claude mcp add --transport http orders ${displayedUrl}/mcp/orders`],
+    [
+      'muted',
+      `$ claude mcp add --transport http orders ${displayedUrl}/mcp/orders --header "Authorization: Bearer $TOOLHOST_API_KEY"`,
+    ],
     ['muted', '\n$ claude'],
     ['', `\n> ${question}`],
     ...calls.flatMap(({ tool: name, args, result }) => [

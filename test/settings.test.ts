@@ -62,7 +62,7 @@ describe('the service configuration', () => {
     assert.match(stderr, /DATABASE_URL and DATABASE_URL_FILE: set only one of the two/);
   });
 
-  /** Settings that a stranger gets wrong, each with the sentence that says what to do. */
+  /** Wrong settings, each with the message that says what to do. */
   const wrongSettings: [title: string, env: () => NodeJS.ProcessEnv, message: RegExp][] = [
     ['a port in words', () => ({ PORT: 'abc' }), /PORT: found "abc"; allowed: a whole number from 0 to 65535\. /],
     [

@@ -180,6 +180,19 @@ describe('local mode outside of a container', () => {
     (service) => service.end(),
   );
 
+  it('[ship 2] moves a sign-in with an identity provider from localhost to the base URL, which needs its cookie', async () => {
+    const identity = {
+      OIDC_ISSUER: 'https://id.example.com',
+      OIDC_CLIENT_ID: 'toolhost',
+      OIDC_CLIENT_SECRET: 'secret',
+    };
+    const service = await startChildToolhost({ DATA_DIR: fixtures.folder(), ...identity });
+    after(() => service.end());
+    const { port } = new URL(service.url);
+    const page = await createBrowser().get(`http://localhost:${port}/login?return_to=/servers`);
+    assert.equal(getNextUrl(page).href, `http://127.0.0.1:${port}/login?return_to=/servers`);
+  });
+
   it('[sec E7] refuses to listen beyond loopback, and says what to do on a machine and in a container', async () => {
     for (const HOST of ['0.0.0.0', '::', '192.168.1.5', 'foo', '127.0.0.1.evil.example']) {
       const env = { DATA_DIR: fixtures.folder(), PORT: '0', HOST };

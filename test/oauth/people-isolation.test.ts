@@ -91,7 +91,7 @@ describe('people of one server', () => {
     assert.equal((await put(world.owner, 'key-of-owner')).status, 200);
     const count = upstream.requests.length;
     const missing = await tryOut(bea);
-    assert.match(missing.text, /log in to .* or enter it in the dashboard on the Logins page of the server/);
+    assert.match(missing.text, /log in to .* or enter it in the dashboard under Settings → Logins of the server/);
     assert.equal(upstream.requests.length, count);
     assert.equal((await put(bea, 'key-of-bea')).status, 200);
     for (const [session, name] of [

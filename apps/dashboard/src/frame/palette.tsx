@@ -116,7 +116,7 @@ function GroupIcon({ name }: { name: string }) {
 
 /** Selects the first entry of each new list. It is rendered after the list, whose ID it needs. */
 function FirstSelection({ entryIds }: { entryIds: string }) {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the list has changed
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it selects again when the entries change
   useEffect(() => {
     const actions = document.getElementById(store.getState().listId)?.querySelectorAll('[data-action]') ?? [];
     for (const [index, action] of [...actions].entries()) action.toggleAttribute('data-selected', index === 0);

@@ -38,7 +38,7 @@ function formatIntroduction(config: Config, baseUrl: string): string {
     '',
     `export TOOLHOST_API_KEY=$(${settings.database}${programName} keys create --name me --scopes manage,call --quiet)`,
     `${settings.service}${programName} import https://api.example.com/openapi.json`,
-    ...(config.mode === 'local'
+    ...(config.mode === 'local' && !config.isInContainer
       ? [
           '',
           '  An API on this machine: stop the service with Ctrl-C, then allow and import it:',

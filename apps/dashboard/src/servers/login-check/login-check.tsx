@@ -172,7 +172,7 @@ function PersonLoginSuccess({ result: { person, expires_in_s: seconds = 0, renew
             : `The login is valid for ${formatDuration(seconds)}. Then people must log in again, because the identity provider issued no refresh token.`}
         </Text>
         <Text size="sm" c="dimmed">
-          The login was ended. Values that you entered are stored for you; you can delete them on the Logins page.
+          The login was ended. Values that you entered are stored for you; you can delete them under Settings → Logins.
         </Text>
       </Stack>
     </Alert>

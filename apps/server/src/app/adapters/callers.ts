@@ -99,7 +99,9 @@ export function createFindPerson({ getLoginServer, oauth }: Pick<Logins, 'getLog
     const found = id === undefined ? undefined : await findUsableValues(peopleServer, id, personValues, chargeQuery);
     if (found) return toCallingPerson(peopleServer, { view: undefined, userId: id, ...found }, personValues);
     // With a provider, the values belong to a login, and the dashboard has no form for them.
-    const dashboardText = loginServer.provider ? '' : ', or enter it in the dashboard on the Logins page of the server';
+    const dashboardText = loginServer.provider
+      ? ''
+      : ', or enter it in the dashboard under Settings → Logins of the server';
     const missingReason = `log in to ${loginServer.issuer} with an MCP client and enter it there${dashboardText}, as yourself or as the member who created the API key`;
     return { ...noValues, missingReason };
   };
