@@ -49,7 +49,7 @@ describe('the access of an imported server', () => {
       fields: [
         { name: 'BASIC_USER', label: 'User name', secret: false },
         { name: 'BASIC_PASSWORD', label: 'Password' },
-        { name: 'KEY', label: 'Key' },
+        { name: 'KEY', label: 'API key' },
       ],
     });
     assert.deepEqual((authentication as Json[])[0], {
