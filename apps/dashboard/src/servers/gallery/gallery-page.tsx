@@ -1,6 +1,7 @@
-import { Badge, Box, Group, SimpleGrid, Text } from '@mantine/core';
+import { Box, SimpleGrid, Text } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
-import { type Config, getTools, isObject } from '../config.ts';
+import { Section } from '../../ui/section.tsx';
+import { type Config, getTools } from '../config.ts';
 import { mask } from '../declared.ts';
 import { NewPage, NewServer } from '../new/new-server-page.tsx';
 
@@ -16,7 +17,7 @@ export function GalleryPage() {
         title={`New server: ${selected.name}`}
         text={
           selected.isLogin
-            ? 'Register an application at the provider first. Then replace the values that begin with YOUR, and store its secret.'
+            ? 'Register an app at the provider first. Then replace the values that begin with YOUR, and enter its client secret.'
             : 'Nothing is stored until you create the server. Remove the tools you do not need.'
         }
         back={{ to: galleryPath, label: 'All examples' }}
@@ -29,42 +30,39 @@ export function GalleryPage() {
       title="Start from an example"
       text="Complete servers for public APIs. You can change everything before you create one."
     >
-      <SimpleGrid className="th-card" cols={{ base: 1, sm: 2, lg: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
-        {galleryExamples.map((example) => (
-          <ExampleCard key={example.id} example={example} />
-        ))}
-      </SimpleGrid>
+      {groups.map(({ title, text, examples }) => (
+        <Section key={title} title={title} text={text}>
+          <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
+            {examples.map((example) => (
+              <ExampleCard key={example.id} example={example} />
+            ))}
+          </SimpleGrid>
+        </Section>
+      ))}
     </NewPage>
   );
 }
 
-function ExampleCard({ example: { id, name, description, secrets, config, isLogin } }: { example: GalleryExample }) {
-  const secretText = secrets.length > 0 ? `Requires ${secrets.join(', ')}` : 'No credential required';
+function ExampleCard({ example: { id, name, description, config } }: { example: GalleryExample }) {
   const toolCount = getTools(config).length;
-  const requirement = isLogin ? 'Requires an application at the provider' : secretText;
   return (
-    <Box component={Link} to={`${galleryPath}?example=${id}`} className="th-card th-choice" p="lg">
-      <Text fw={600}>{name}</Text>
-      <Text size="sm" c="dimmed">
-        {description}
+    <Box component={Link} to={`${galleryPath}?example=${id}`} className="th-card th-choice" p="md">
+      <Text fw={500}>{name}</Text>
+      <Text c="dimmed">{description}</Text>
+      <Text size="xs" c="dimmed" mt={4}>
+        {toolCount === 1 ? '1 tool' : `${toolCount} tools`}
       </Text>
-      <Group gap="xs" mt="sm">
-        <Badge variant="light">{toolCount === 1 ? '1 tool' : `${toolCount} tools`}</Badge>
-        <Text size="xs" c="dimmed">
-          {requirement}
-        </Text>
-      </Group>
     </Box>
   );
 }
 
-/** Server of the examples: its configuration and the names of the secrets it requires. */
+/** Server of the examples. */
 type GalleryExample = {
   id: string;
   config: Config;
   name: string;
   description: string;
-  secrets: string[];
+  hasSecret: boolean;
   isLogin: boolean;
 };
 
@@ -86,8 +84,26 @@ const galleryExamples: readonly GalleryExample[] = Object.entries(files)
       config,
       name: String(config.name),
       description: String(config.description),
-      secrets: isObject(secrets) ? Object.keys(secrets) : [],
+      hasSecret: secrets !== undefined,
       isLogin,
     };
   })
-  .toSorted((a, b) => Number(a.isLogin) - Number(b.isLogin) || a.name.localeCompare(b.name));
+  .toSorted((a, b) => a.name.localeCompare(b.name));
+
+const groups = [
+  {
+    title: 'No credential',
+    text: 'These APIs are open.',
+    examples: galleryExamples.filter(({ isLogin, hasSecret }) => !isLogin && !hasSecret),
+  },
+  {
+    title: 'API key',
+    text: 'You store one key or token, with which all calls are made.',
+    examples: galleryExamples.filter(({ isLogin, hasSecret }) => !isLogin && hasSecret),
+  },
+  {
+    title: 'OAuth app',
+    text: 'People log in with their own accounts. You register an app at the provider, and store its client ID and secret.',
+    examples: galleryExamples.filter(({ isLogin }) => isLogin),
+  },
+];
