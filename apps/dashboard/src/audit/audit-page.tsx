@@ -1,14 +1,14 @@
 import { Drawer, Text, UnstyledButton } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
-import { Fragment, type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import type { AuditEvent } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { PagedList } from '../ui/paged-list.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
+import { Facts } from '../ui/text/facts.tsx';
 import { ClockTime, formatExactTime } from '../ui/text/time.tsx';
-import { toVisible } from '../ui/text/visible.ts';
 import { useUrlState } from '../ui/use-url-state.ts';
 import { usePages } from '../use-operation-query.ts';
 import { AuditFilters } from './audit-filters.tsx';
@@ -35,42 +35,21 @@ const getColumns = (open: (event: AuditEvent) => void): Column<AuditEvent>[] => 
 
 /** Drawer with all facts of an event. */
 function EventDrawer({ event, onClose }: { event: AuditEvent | undefined; onClose: () => void }) {
-  const facts: [label: string, value: ReactNode][] = event
-    ? [
-        ['Time', formatExactTime(event.at)],
-        ['Actor', <Actor key="actor" event={event} />],
-        ['Target', <Target key="target" event={event} />],
-        ...getFacts(event.detail),
-        [
-          'Operation',
-          <span key="operation" className="th-mono">
-            {toVisible(event.operation)}
-          </span>,
-        ],
-        [
-          'Request',
-          <span key="request" className="th-mono">
-            {toVisible(event.request_id)}
-          </span>,
-        ],
-      ]
-    : [];
+  const title = event && formatOperation(event.operation);
   return (
-    <Drawer
-      opened={event !== undefined}
-      onClose={onClose}
-      position="right"
-      size="lg"
-      title={event && formatOperation(event.operation)}
-    >
-      <dl className="th-facts">
-        {facts.map(([label, value]) => (
-          <Fragment key={label}>
-            <dt>{label}</dt>
-            <dd>{value}</dd>
-          </Fragment>
-        ))}
-      </dl>
+    <Drawer opened={event !== undefined} onClose={onClose} position="right" size="lg" title={title}>
+      {event && (
+        <Facts
+          facts={[
+            ['Time', formatExactTime(event.at)],
+            ['Actor', <Actor key="actor" event={event} />],
+            ['Target', <Target key="target" event={event} />],
+            ...getFacts(event.detail),
+            ['Operation', event.operation],
+            ['Request', event.request_id],
+          ]}
+        />
+      )}
     </Drawer>
   );
 }

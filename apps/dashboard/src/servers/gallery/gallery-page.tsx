@@ -16,7 +16,7 @@ export function GalleryPage() {
       <NewPage
         title={`New server: ${selected.name}`}
         text={
-          selected.isLogin
+          selected.need === 'OAuth app'
             ? 'Register an app at the provider first. Then replace the values that begin with YOUR, and enter its client secret.'
             : 'Nothing is stored until you create the server. Remove the tools you do not need.'
         }
@@ -30,12 +30,14 @@ export function GalleryPage() {
       title="Start from an example"
       text="Complete servers for public APIs. You can change everything before you create one."
     >
-      {groups.map(({ title, text, examples }) => (
-        <Section key={title} title={title} text={text}>
+      {Object.entries(needs).map(([need, text]) => (
+        <Section key={need} title={need} text={text}>
           <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
-            {examples.map((example) => (
-              <ExampleCard key={example.id} example={example} />
-            ))}
+            {galleryExamples
+              .filter((example) => example.need === need)
+              .map((example) => (
+                <ExampleCard key={example.id} example={example} />
+              ))}
           </SimpleGrid>
         </Section>
       ))}
@@ -56,15 +58,15 @@ function ExampleCard({ example: { id, name, description, config } }: { example: 
   );
 }
 
-/** Server of the examples. */
-type GalleryExample = {
-  id: string;
-  config: Config;
-  name: string;
-  description: string;
-  hasSecret: boolean;
-  isLogin: boolean;
+/** Credentials that examples need, and what to do for them. */
+const needs = {
+  'No credential': 'These APIs are open.',
+  'API key': 'You store one key or token, with which all calls are made.',
+  'OAuth app':
+    'People log in with their own accounts. You register an app at the provider, and store its client ID and secret.',
 };
+
+type GalleryExample = { id: string; config: Config; name: string; description: string; need: keyof typeof needs };
 
 /** Example files, read by the build. */
 const files = {
@@ -75,8 +77,8 @@ const files = {
 /** Removes masks, which stand for secrets that are stored. A new server has none. */
 const withoutMasks = (config: Config) => JSON.parse(JSON.stringify(config).replaceAll(`"${mask}"`, '""')) as Config;
 
-const galleryExamples: readonly GalleryExample[] = Object.entries(files)
-  .map(([file, { default: example }]) => {
+const galleryExamples = Object.entries(files)
+  .map(([file, { default: example }]): GalleryExample => {
     const { secrets, limits: _, ...config } = withoutMasks(example);
     const isLogin = file.includes('/logins/');
     return {
@@ -84,26 +86,7 @@ const galleryExamples: readonly GalleryExample[] = Object.entries(files)
       config,
       name: String(config.name),
       description: String(config.description),
-      hasSecret: secrets !== undefined,
-      isLogin,
+      need: isLogin ? 'OAuth app' : secrets === undefined ? 'No credential' : 'API key',
     };
   })
   .toSorted((a, b) => a.name.localeCompare(b.name));
-
-const groups = [
-  {
-    title: 'No credential',
-    text: 'These APIs are open.',
-    examples: galleryExamples.filter(({ isLogin, hasSecret }) => !isLogin && !hasSecret),
-  },
-  {
-    title: 'API key',
-    text: 'You store one key or token, with which all calls are made.',
-    examples: galleryExamples.filter(({ isLogin, hasSecret }) => !isLogin && hasSecret),
-  },
-  {
-    title: 'OAuth app',
-    text: 'People log in with their own accounts. You register an app at the provider, and store its client ID and secret.',
-    examples: galleryExamples.filter(({ isLogin }) => isLogin),
-  },
-];
