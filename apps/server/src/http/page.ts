@@ -15,7 +15,7 @@ const style = `
   --good: light-dark(#177538, #6ed391); --warn: light-dark(#8a5a00, #f0c56b); --bad: light-dark(#b3261e, #ff9c93); }
 @font-face { font-family: 'Geist fallback'; src: local('Arial'), local('Liberation Sans'), local('LiberationSans'), local('Helvetica'), local('Arimo'); size-adjust: 105.73%; ascent-override: 95.05%; descent-override: 27.9%; line-gap-override: 0%; }
 * { box-sizing: border-box; }
-body { font: .875rem/1.25rem Geist, 'Geist fallback', system-ui, sans-serif; color: var(--text); background: var(--page); margin: 0; padding: 4rem 1rem; overflow-wrap: anywhere; }
+body { font: .875rem/1.25rem Geist, 'Geist fallback', system-ui, sans-serif; color: var(--text); background: var(--page); margin: 0; padding: 8vh 1rem 4rem; overflow-wrap: anywhere; }
 main { max-width: 36rem; margin: 0 auto; padding: 2rem; border: 1px solid var(--line); border-radius: .75rem; }
 h1, h2 { font-weight: 600; letter-spacing: -.01em; text-wrap: balance; } h1 { font-size: 1.25rem; line-height: 1.75rem; margin: 0 0 .5rem; } h2 { font-size: 1rem; line-height: 1.5rem; margin: 2rem 0 .5rem; }
 p { margin: .5rem 0; text-wrap: pretty; } a { color: var(--accent); } strong { font-weight: 500; } .soft, small { color: var(--muted); }
@@ -31,7 +31,7 @@ dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
 .warn { background: color-mix(in srgb, var(--warn) 10%, var(--page)); } .problems { background: color-mix(in srgb, var(--bad) 10%, var(--page)); } .problems ul { margin: .25rem 0 0; padding: 0 0 0 1.25rem; }
 .mark { display: block; width: 2.5rem; height: 2.5rem; margin: 0 0 1rem; padding: .4rem; border: 2px solid; border-radius: 50%; fill: none; stroke: currentColor; stroke-width: 2.5; stroke-linecap: round; stroke-linejoin: round; }
 .good { color: var(--good); } .bad { color: var(--bad); }
-.brand { display: flex; align-items: center; gap: .5rem; font-size: 1rem; font-weight: 600; letter-spacing: -.01em; margin: 0 0 4rem; }
+.brand { display: flex; align-items: center; gap: .5rem; font-size: 1rem; line-height: 1.5rem; font-weight: 600; letter-spacing: -.01em; margin: 0 0 1.5rem; } .brand:has(+ .columns) { margin-bottom: 4rem; }
 .columns { display: grid; gap: 4rem 3rem; grid-template-columns: repeat(6, 1fr); align-items: center; } main:has(.columns) { max-width: 70rem; border: 0; padding: 0 1rem; }
 .columns > * { grid-column: span 2; align-self: start; } .columns > :nth-child(-n + 2) { grid-column: span 3; align-self: center; } .columns :is(h2, pre) { margin-top: 0; }
 .columns h1 { font-size: 2.5rem; line-height: 2.875rem; letter-spacing: -.03em; margin-bottom: 1rem; } .columns h1 + p { font-size: 1rem; line-height: 1.5rem; max-width: 34rem; }
@@ -41,12 +41,12 @@ dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
 .problem { color: var(--bad); font-size: .8125rem; } .problem::before { content: '⚠ ' / 'Error: '; }
 fieldset { border: 1px solid var(--line); border-radius: .5rem; padding: .25rem 1rem; margin: 1.5rem 0; } legend { color: var(--muted); padding: 0 .4rem; }
 fieldset label { display: flex; gap: .75rem; align-items: baseline; padding: .75rem 0; border-bottom: 1px solid var(--line); font-weight: 500; } fieldset label:last-child { border: 0; }
-.actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.5rem; }
+.actions, .actions form { display: flex; flex-wrap: wrap; gap: .75rem; } .actions { margin-top: 1.5rem; }
 button, .button { display: inline-flex; align-items: center; justify-content: center; font: inherit; font-weight: 500; text-align: center; padding: .25rem 1rem; min-height: 2rem; border-radius: .375rem; border: 1px solid var(--line); background: transparent; color: var(--text); cursor: pointer; text-decoration: none; }
 button:hover, .button:hover { border-color: currentColor; } .primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-@media (pointer: coarse) { button, .button, .field input { min-height: 2.75rem; } .field input { font-size: 1rem; } }
-@media (max-width: 48rem) { .columns { grid-template-columns: none; gap: 2.5rem; } .columns > :nth-child(n) { grid-column: auto; } .columns h1 { font-size: 2rem; line-height: 2.375rem; } .brand { margin-bottom: 2.5rem; } }
+@media (pointer: coarse), (max-width: 40rem) { button, .button, .field input { min-height: 2.75rem; } .field input { font-size: 1rem; } }
+@media (max-width: 48rem) { .columns { grid-template-columns: none; gap: 2.5rem; } .columns > :nth-child(n) { grid-column: auto; } .columns h1 { font-size: 2rem; line-height: 2.375rem; } .brand:has(+ .columns) { margin-bottom: 2.5rem; } }
 @media (max-width: 40rem) {
   body { padding: 0; } main, main:has(.columns) { padding: 1.5rem 1rem; border: 0; }
   dl div { display: block; } .actions > *, .actions button { flex: 1 1 auto; }
@@ -92,6 +92,9 @@ export function addFont(page: string, basePath: string | undefined): string {
 export function toBasePath(homeUrl: string): string | undefined {
   return homeUrl.startsWith('/') ? homeUrl.slice(0, -1) : undefined;
 }
+
+/** Logo and name, above the title of a page. */
+export const brand = html`<p class="brand"><svg width="28" height="28" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" fill="#0b5fce"/><path d="M8 11h16M16 11v11" stroke="#fff" stroke-width="3.4" stroke-linecap="round"/><circle cx="8" cy="22" r="2.2" fill="#fff"/><circle cx="24" cy="22" r="2.2" fill="#fff"/></svg>Toolhost</p>`;
 
 /** Renders the frame of every server-rendered page: no script, readable in light and dark mode and on a phone. */
 export function renderPage(title: string, body: Markup, head: Markup | '' = ''): string {

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { renderPage } from '../http/page.ts';
+import { brand, renderPage } from '../http/page.ts';
 import { routes } from '../routes.ts';
 import { renderLocalSignInForm } from './local-sign-in.ts';
 
@@ -15,10 +15,7 @@ const sections = [
     'Import',
     'Toolhost reads OpenAPI documents, Postman collections, HAR files, and curl commands. You choose which operations become tools.',
   ],
-  [
-    'Connect',
-    'Each server has one URL. Claude, ChatGPT, Cursor, VS Code, and other MCP clients connect to it over HTTP.',
-  ],
+  ['Connect', 'Each server has one URL, which Claude, ChatGPT, Cursor, VS Code, and other MCP clients connect to.'],
   [
     'Control access',
     'API keys of the upstream API are stored encrypted and sent only to its hosts. With OAuth, each person logs in with their own account.',
@@ -37,7 +34,7 @@ export function renderLandingPage(basePath: string, returnTo: string, isLocal: b
     : html`<a class="button primary" href="${signInUrl}">Sign in</a>`;
   return renderPage(
     'Toolhost – HTTP APIs as hosted MCP servers',
-    html`<p class="brand"><img src="${basePath}/favicon.svg" width="28" height="28" alt="">Toolhost</p>
+    html`${brand}
 <div class="columns">
 <div>
 <h1>Turn an HTTP API into an MCP server</h1>

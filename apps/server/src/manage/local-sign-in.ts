@@ -3,7 +3,7 @@ import { hashSecret, type Random } from '@toolhost/credentials/ids';
 import { AppError } from '@toolhost/errors/errors';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
-import { addFont, getPagePolicy, type Markup, renderPage } from '../http/page.ts';
+import { addFont, brand, getPagePolicy, type Markup, renderPage } from '../http/page.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
@@ -117,7 +117,7 @@ export function renderLocalSignInForm(basePath: string, returnTo: string): Marku
 function renderSignInPage(basePath: string, returnTo: string): string {
   return renderPage(
     'Sign in',
-    html`<h1>Sign in to Toolhost</h1>
+    html`${brand}<h1>Sign in</h1>
 <p class="soft">Toolhost runs in local mode, which has one user and no password. In production, people sign in at your identity provider.</p>
 <div class="actions">${renderLocalSignInForm(basePath, returnTo)}</div>`,
   );
@@ -126,7 +126,7 @@ function renderSignInPage(basePath: string, returnTo: string): string {
 function renderUsedLinkPage(basePath: string): string {
   return renderPage(
     'Sign-in link not valid',
-    html`<h1>This sign-in link was used or has expired</h1>
+    html`${brand}<h1>This sign-in link was used or has expired</h1>
 <p class="soft">A link works once, within 15 minutes. To get a new one, run this command on the machine of Toolhost, or sign in here.</p>
 <pre>${programName} open</pre>
 <div class="actions">${renderLocalSignInForm(basePath, basePath + routes.home)}</div>`,

@@ -5,7 +5,7 @@ import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
 import { createHostCookies, type HostCookie } from '../http/cookies.ts';
-import { addFont, getPagePolicy, renderPage } from '../http/page.ts';
+import { addFont, brand, getPagePolicy, renderPage } from '../http/page.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
@@ -178,7 +178,7 @@ export async function startSession(
 function renderSignInFailedPage(message: string, signInUrl: string): string {
   return renderPage(
     'Not signed in',
-    html`<h1>Sign-in failed</h1>
+    html`${brand}<h1>Sign-in failed</h1>
 <p>${message[0]?.toUpperCase()}${message.slice(1)}.</p>
 <div class="actions"><a class="button primary" href="${signInUrl}">Sign in again</a></div>`,
   );

@@ -1,4 +1,4 @@
-import { Box, SimpleGrid, Text } from '@mantine/core';
+import { Box, SimpleGrid, Stack, Text } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
 import { Section } from '../../ui/section.tsx';
 import { type Config, getTools } from '../config.ts';
@@ -30,17 +30,19 @@ export function GalleryPage() {
       title="Start from an example"
       text="Complete servers for public APIs. You can change everything before you create one."
     >
-      {Object.entries(needs).map(([need, text]) => (
-        <Section key={need} title={need} text={text}>
-          <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
-            {galleryExamples
-              .filter((example) => example.need === need)
-              .map((example) => (
-                <ExampleCard key={example.id} example={example} />
-              ))}
-          </SimpleGrid>
-        </Section>
-      ))}
+      <Stack gap="md">
+        {Object.entries(needs).map(([need, text]) => (
+          <Section key={need} title={need} text={text}>
+            <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
+              {galleryExamples
+                .filter((example) => example.need === need)
+                .map((example) => (
+                  <ExampleCard key={example.id} example={example} />
+                ))}
+            </SimpleGrid>
+          </Section>
+        ))}
+      </Stack>
     </NewPage>
   );
 }
@@ -51,9 +53,11 @@ function ExampleCard({ example: { id, name, description, config } }: { example: 
     <Box component={Link} to={`${galleryPath}?example=${id}`} className="th-card th-choice" p="md">
       <Text fw={500}>{name}</Text>
       <Text c="dimmed">{description}</Text>
-      <Text size="xs" c="dimmed" mt={4}>
-        {toolCount === 1 ? '1 tool' : `${toolCount} tools`}
-      </Text>
+      {toolCount > 1 && (
+        <Text size="xs" c="dimmed" mt={4}>
+          {toolCount} tools
+        </Text>
+      )}
     </Box>
   );
 }
