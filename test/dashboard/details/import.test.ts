@@ -87,11 +87,12 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     await button(page, 'Read description').click();
     await page.getByText('From your account. Stored encrypted as KEY. Can be set later.').waitFor();
     const { host } = new URL(dashboard.upstream.url);
-    await page.getByLabel(`API key, sent as header X-Key to ${host}`, { exact: true }).fill('x'.repeat(100_000));
+    await page.getByLabel(`API key, sent as header X-Key to ${host}`, { exact: true }).fill('x'.repeat(10_000));
     await field(page, 'Slug').fill('without-secret');
     await button(page, 'Create server').click();
-    await page.getByText('Your server is running').waitFor();
-    const alert = page.getByRole('alert').filter({ hasText: 'The secret KEY was not stored' });
+    const alert = page
+      .getByRole('alert')
+      .filter({ hasText: 'The server was created, but the secret KEY was not stored' });
     await alert.getByText(/at most/).waitFor();
     await checkPage(page);
     await alert.getByRole('link', { name: 'Set it again' }).click();
@@ -252,7 +253,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     const page = await openPage(t, dashboard, '/servers/new');
     await page.getByText('From an example').click();
     await page.getByRole('heading', { name: 'Start from an example' }).waitFor();
-    const examples = { 'No credential': 2, 'API key': 6, 'OAuth app': 18 };
+    const examples = { 'No credential': 2, 'API key': 6, 'OAuth app': 19 };
     for (const [name, count] of Object.entries(examples))
       assert.equal(await page.getByRole('region', { name }).getByRole('link').count(), count, name);
     await page.getByText('Customers, invoices, payments').click();

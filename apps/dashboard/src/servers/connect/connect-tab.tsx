@@ -38,13 +38,9 @@ export function ConnectTab() {
   const token = credentialProps.credential || (isForwarded ? 'YOUR_TOKEN' : 'YOUR_API_KEY');
   return (
     <Stack gap="md">
-      {isNew && (
+      {isNew && notStored.length === 0 && (
         <Alert color="green" icon={<IconCircleCheck size={18} />} title="Your server is running">
-          <Text size="sm">
-            {notStored.length === 0
-              ? 'It is available at its URL now. Connect a client, or try a tool first.'
-              : 'Calls fail until its secret is stored.'}
-          </Text>
+          <Text size="sm">It is available at its URL now. Connect a client, or try a tool first.</Text>
         </Alert>
       )}
       {notStored.map(({ name, reason }) => (
@@ -52,10 +48,14 @@ export function ConnectTab() {
           key={name}
           color="red"
           icon={<IconAlertTriangle size={18} />}
-          title={`The secret ${name} was not stored`}
+          title={`The server was created, but the secret ${name} was not stored`}
+          role="alert"
         >
           <Text size="sm">
-            {reason} <TextLink to={`/servers/${server.slug}/settings/secrets?name=${name}`}>Set it again</TextLink>
+            {reason}{' '}
+            <TextLink to={`/servers/${server.slug}/settings/secrets?name=${name}`} underline="always">
+              Set it again
+            </TextLink>
           </Text>
         </Alert>
       ))}
