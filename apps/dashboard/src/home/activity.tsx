@@ -19,6 +19,7 @@ import { Loaded } from '../ui/states/loaded.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
+import { usePendingActions } from './needs-attention.tsx';
 
 const periods = [
   { value: '24h', label: '24 hours' },
@@ -29,6 +30,8 @@ const maxRows = 8;
 const maxFailures = 5;
 /** Maximum failed calls that are grouped by reason. Their records are the largest response of the first page. */
 const maxFailedCalls = 50;
+/** Maximum servers with pending actions in a response. */
+const maxServersWithNeeds = 100;
 
 type Props = {
   /** Server to show; undefined for the whole workspace. */
@@ -160,16 +163,25 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
       ),
     refetchInterval: 15_000,
   });
+  const needs = usePendingActions(server).data?.servers ?? [];
+  /** A missing secret that was set since is no longer shown. */
+  const isOpen = (call: Call) =>
+    call.outcome !== 'secret_missing' ||
+    needs.length === maxServersWithNeeds ||
+    needs.some(
+      ({ slug, missing_secrets: missing, moved_secrets: moved }) =>
+        slug === call.server && missing.length + moved.length > 0,
+    );
   const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
   return (
     <Section title="Failures" isFlush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
       <Loaded query={query}>
         {({ calls }) => (
           <>
-            {calls.length === 0 && <Hint p="md">No failures in this period.</Hint>}
+            {calls.every((call) => !isOpen(call)) && <Hint p="md">No open failures in this period.</Hint>}
             <CallList
               label="Failures"
-              rows={groupFailures(calls)}
+              rows={groupFailures(calls.filter(isOpen))}
               columns={failureColumns}
               getGroup={({ group }) => group}
               isSingleServer={isSingleServer}

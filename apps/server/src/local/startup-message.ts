@@ -36,7 +36,7 @@ function formatIntroduction(config: Config, baseUrl: string): string {
   const lines = [
     '  Import your API:',
     '',
-    `export TOOLHOST_API_KEY=$(${settings.database}${programName} keys create --name me --scopes manage,call --quiet)`,
+    `export TOOLHOST_API_KEY=$(${settings.database}${programName} keys create --name cli --scopes manage,call --quiet)`,
     `${settings.service}${programName} import https://api.example.com/openapi.json`,
     ...(config.mode === 'local' && !config.isInContainer
       ? [

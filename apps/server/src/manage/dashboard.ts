@@ -7,7 +7,7 @@ import { AppError } from '@toolhost/errors/errors';
 import { type Context, Hono, type Next } from 'hono';
 import type { SecureHeadersVariables } from 'hono/secure-headers';
 import { readCookie } from '../http/cookies.ts';
-import { pagePolicy } from '../http/page.ts';
+import { addFont, getPagePolicy } from '../http/page.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import { getSessionCookie } from './actors.ts';
@@ -57,9 +57,9 @@ export function createDashboard(folder: string, baseUrl: string, isLocal: boolea
   for (const path of pagePaths) {
     app.get(path, (c) => {
       if (readCookie(c.env.incoming.headers, sessionCookie) !== undefined) return renderDashboard(c);
-      c.header('Content-Security-Policy', `${pagePolicy}; img-src 'self'`);
+      c.header('Content-Security-Policy', `${getPagePolicy(basePath)}; img-src 'self'`);
       const { pathname, search } = new URL(c.req.url);
-      return c.html(renderLandingPage(basePath, basePath + pathname + search, isLocal));
+      return c.html(addFont(renderLandingPage(basePath, basePath + pathname + search, isLocal), basePath));
     });
   }
   app.get(routes.loginCheck, renderDashboard);

@@ -3,7 +3,7 @@ import { hashSecret, type Random } from '@toolhost/credentials/ids';
 import { AppError } from '@toolhost/errors/errors';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
-import { type Markup, pagePolicy, renderPage } from '../http/page.ts';
+import { addFont, brand, getPagePolicy, type Markup, renderPage } from '../http/page.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
@@ -74,6 +74,11 @@ export function createLocalSignIn(deps: LocalSignInDeps): Hono<Env> {
     return page;
   }
 
+  const showPage = (c: Context<Env>, page: string, status: 200 | 410 = 200) => {
+    c.header('Content-Security-Policy', getPagePolicy(basePath));
+    return c.html(addFont(page, basePath), status);
+  };
+
   router.get(routes.login, (c) =>
     showPage(c, renderSignInPage(basePath, toReturnPath(c.req.query('return_to'), baseUrl))),
   );
@@ -103,11 +108,6 @@ export function createLocalSignIn(deps: LocalSignInDeps): Hono<Env> {
   return router;
 }
 
-function showPage(c: Context<Env>, page: string, status: 200 | 410 = 200): Response | Promise<Response> {
-  c.header('Content-Security-Policy', pagePolicy);
-  return c.html(page, status);
-}
-
 /** Renders the button that signs the person of local mode in. */
 export function renderLocalSignInForm(basePath: string, returnTo: string): Markup {
   const action = `${basePath}${routes.login}?return_to=${encodeURIComponent(returnTo)}`;
@@ -117,8 +117,8 @@ export function renderLocalSignInForm(basePath: string, returnTo: string): Marku
 function renderSignInPage(basePath: string, returnTo: string): string {
   return renderPage(
     'Sign in',
-    html`<h1>Sign in to Toolhost on this machine</h1>
-<p class="soft">Local mode has one user: anyone who can reach this machine's loopback address. In production, your own identity provider signs users in.</p>
+    html`${brand}<h1>Sign in</h1>
+<p class="soft">Toolhost runs in local mode, which has one user and no password. In production, people sign in at your identity provider.</p>
 <div class="actions">${renderLocalSignInForm(basePath, returnTo)}</div>`,
   );
 }
@@ -126,8 +126,8 @@ function renderSignInPage(basePath: string, returnTo: string): string {
 function renderUsedLinkPage(basePath: string): string {
   return renderPage(
     'Sign-in link not valid',
-    html`<h1>This sign-in link was used or has expired</h1>
-<p>A link works in one browser, for 15 minutes. To get a new one, run this command where Toolhost runs:</p>
+    html`${brand}<h1>This sign-in link was used or has expired</h1>
+<p class="soft">A link works once, within 15 minutes. To get a new one, run this command on the machine of Toolhost, or sign in here.</p>
 <pre>${programName} open</pre>
 <div class="actions">${renderLocalSignInForm(basePath, basePath + routes.home)}</div>`,
   );
