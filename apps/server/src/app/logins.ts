@@ -40,7 +40,7 @@ import { formatUserAgent } from '../version.ts';
 import type { Caches } from './caches.ts';
 import type { Foundation } from './foundation.ts';
 import type { FullConfig } from './full-config.ts';
-import { createServerHostUrls } from './operation-deps.ts';
+import { createServerHostUrls, createUrlRule } from './operation-deps.ts';
 import { createPeople } from './people.ts';
 
 /** Creates the logins of agents at hosted servers, and of people at the dashboard and the management server. */
@@ -48,12 +48,7 @@ export function createLogins(foundation: Foundation, caches: Caches) {
   const { config, store, keyring, http, documents, log } = foundation;
   const { changes, freshness, invalidateOn } = caches;
   const [db, now] = [store.db, store.time.now];
-  const getLoginServer = createLoginServers({
-    baseUrl: config.baseUrl,
-    getServerHostUrl: createServerHostUrls(config),
-    http,
-    now,
-  });
+  const getLoginServer = createLoginServers(config, http, now);
   const signIn = createSignInDeps(config, db, now);
   const passthroughTokens = createPassthroughTokens(db, freshness, { random: randomBytes, now });
   invalidateOn(passthroughTokens, 'server', 'grant');
@@ -197,13 +192,25 @@ type LoginServersOptions = {
   getServerHostUrl: (slug: string) => string | undefined;
   http: HttpClient;
   now: () => number;
+  urlProblem: (url: URL) => string | undefined;
 };
 
 /**
  * Returns a function that creates the login of a hosted server, once per compiled server; undefined for a server
  * without a login.
  */
-function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
+function createLoginServers(
+  config: FullConfig,
+  http: HttpClient,
+  now: () => number,
+): (server: HostedServer) => LoginServer | undefined {
+  const options: LoginServersOptions = {
+    baseUrl: config.baseUrl,
+    getServerHostUrl: createServerHostUrls(config),
+    http,
+    now,
+    urlProblem: createUrlRule(config),
+  };
   const loginsByServer = new WeakMap<HostedServer, LoginServer>();
   return function find(server: HostedServer): LoginServer | undefined {
     const existing = loginsByServer.get(server);
@@ -268,6 +275,7 @@ function toProvider(server: HostedServer, oauth: OAuth, options: LoginServersOpt
     userAgent: formatUserAgent(options.baseUrl),
     http: options.http,
     now: options.now,
+    urlProblem: options.urlProblem,
   });
 }
 
