@@ -11,6 +11,7 @@ import { isReadOnly } from '@toolhost/tool-config/view';
 import { localWorkspace } from '../config.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
 import { createLocalPerson } from '../local/identity.ts';
+import { findSessionActor } from '../manage/actors.ts';
 import { createIdentityProvider, getCauseMessage, type Identity, type IdentityProvider } from '../manage/identity.ts';
 import { signInPerson } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-documents.ts';
@@ -36,10 +37,10 @@ import { createServiceHosts } from '../own-hosts.ts';
 import { apiPath, buildUrl, routes } from '../routes.ts';
 import type { Database } from '../store/database.ts';
 import { transact } from '../store/engine/watched-dialect.ts';
-import { formatUserAgent } from '../version.ts';
+import { formatUserAgent, programName } from '../version.ts';
 import type { Caches } from './caches.ts';
 import type { Foundation } from './foundation.ts';
-import type { FullConfig } from './full-config.ts';
+import { type FullConfig, requiresSignInLink } from './full-config.ts';
 import { createServerHostUrls, createUrlRule } from './operation-deps.ts';
 import { createPeople } from './people.ts';
 
@@ -60,6 +61,7 @@ export function createLogins(foundation: Foundation, caches: Caches) {
   invalidateOn(personValues, 'grant');
   const oauth: OAuthDeps = {
     people: signIn.people,
+    requireLocalPerson: signIn.requireLocalPerson,
     personValues,
     db,
     keyring,
@@ -107,6 +109,18 @@ export function createLogins(foundation: Foundation, caches: Caches) {
   };
 }
 
+/** @throws OAuthError access_denied if a browser is not signed in to the dashboard */
+async function requireSession(
+  cookie: string | undefined,
+  deps: { db: Database['db']; now: () => number; baseUrl: string },
+): Promise<void> {
+  if (await findSessionActor({ headers: { cookie }, method: 'GET' }, deps, undefined)) return;
+  throw new OAuthError(
+    'access_denied',
+    `this browser is not signed in at this host name; open the link that the start of this service printed, or a new one from "${programName} open" in its container, then go back and allow the login again`,
+  );
+}
+
 /** Creates the sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
 function createSignInDeps(config: FullConfig, db: Database['db'], now: () => number) {
   const identity = createIdentityProvider(config.identity, config.groupsClaim);
@@ -120,6 +134,9 @@ function createSignInDeps(config: FullConfig, db: Database['db'], now: () => num
     identity,
     welcomePerson,
     welcomeLocalPerson,
+    requireLocalPerson: requiresSignInLink(config)
+      ? (cookie: string | undefined) => requireSession(cookie, { db, now, baseUrl: config.baseUrl })
+      : undefined,
     people: createPeople({ config, identity, db, random: randomBytes, now, welcomeLocalPerson }),
     managementLogin: createManagementLogin(config, identity, welcomePerson),
   };
