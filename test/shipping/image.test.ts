@@ -121,7 +121,7 @@ describe('the container image', () => {
       await execFileAsync(healthcheckProgram, healthcheckArgs);
       child.kill('SIGTERM');
       assert.equal((await exited)[0], 0);
-      assert.match(await output, /Only publishing it on 127\.0\.0\.1 keeps neighbors out/);
+      assert.match(await output, /Only publishing its port on 127\.0\.0\.1 keeps neighbors out/);
     } finally {
       child.kill('SIGKILL');
     }

@@ -12,6 +12,7 @@ import { getBasePath } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import { getSessionCookie } from './actors.ts';
 import { renderLandingPage } from './landing-page.ts';
+import type { SignInKind } from './local-sign-in.ts';
 import { matchesEntityTag } from './rest.ts';
 
 type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
@@ -37,11 +38,8 @@ const yearS = 365 * 24 * 60 * 60;
 const noncePlaceholder = 'name="style-nonce" content=""';
 const basePathPlaceholder = 'name="base-path" content=""';
 
-/**
- * Serves the built dashboard. Hashed files may be cached for a year, the page may not. Each file is read once. `isLocal`
- * is true without an identity provider, where one click signs in.
- */
-export function createDashboard(folder: string, baseUrl: string, isLocal: boolean): Hono<Env> {
+/** Serves the built dashboard. Hashed files may be cached for a year, the page may not. Each file is read once. */
+export function createDashboard(folder: string, baseUrl: string, signInKind: SignInKind): Hono<Env> {
   const basePath = getBasePath(baseUrl);
   const sessionCookie = getSessionCookie(baseUrl).name;
   const app = new Hono<Env>();
@@ -59,7 +57,11 @@ export function createDashboard(folder: string, baseUrl: string, isLocal: boolea
       if (readCookie(c.env.incoming.headers, sessionCookie) !== undefined) return renderDashboard(c);
       c.header('Content-Security-Policy', `${getPagePolicy(basePath)}; img-src 'self'`);
       const { pathname, search } = new URL(c.req.url);
+<<<<<<< HEAD
       return c.html(addFont(renderLandingPage(basePath, basePath + pathname + search, isLocal), basePath));
+=======
+      return c.html(renderLandingPage(basePath, basePath + pathname + search, signInKind));
+>>>>>>> work-c
     });
   }
   app.get(routes.loginCheck, renderDashboard);

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { brand, renderPage } from '../http/page.ts';
 import { routes } from '../routes.ts';
-import { renderLocalSignInForm } from './local-sign-in.ts';
+import { renderLocalSignIn, type SignInKind } from './local-sign-in.ts';
 
 const sampleImport = `https://api.example.com/openapi.json
 
@@ -25,21 +25,27 @@ const sections = [
 /**
  * Renders the page for people who are not signed in. It has no script, so that it shows immediately.
  * @param returnTo path and query of the page to return to after signing in
- * @param isLocal true without an identity provider, where one click signs in
  */
-export function renderLandingPage(basePath: string, returnTo: string, isLocal: boolean): string {
+export function renderLandingPage(basePath: string, returnTo: string, signInKind: SignInKind): string {
   const signInUrl = `${basePath}${routes.login}?return_to=${encodeURIComponent(returnTo)}`;
-  const signIn = isLocal
-    ? renderLocalSignInForm(basePath, returnTo)
-    : html`<a class="button primary" href="${signInUrl}">Sign in</a>`;
+  const signIn =
+    signInKind === 'provider'
+      ? html`<div class="actions"><a class="button primary" href="${signInUrl}">Sign in</a></div>`
+      : renderLocalSignIn(signInKind === 'link', basePath, returnTo);
   return renderPage(
     'Toolhost – HTTP APIs as hosted MCP servers',
     html`${brand}
 <div class="columns">
 <div>
+<<<<<<< HEAD
 <h1>Turn an HTTP API into an MCP server</h1>
 <p class="soft">Toolhost hosts MCP servers for your APIs. Import an API description, and each operation becomes a tool that AI agents can call.</p>
 <div class="actions">${signIn}</div>
+=======
+<h1>Import an API. Agents call it a minute later.</h1>
+<p class="soft">Paste the URL of an API description, choose the operations, and connect a client. Toolhost hosts the MCP server.</p>
+${signIn}
+>>>>>>> work-c
 </div>
 <div>
 <pre>${sampleImport}</pre>
