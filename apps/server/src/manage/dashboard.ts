@@ -57,11 +57,7 @@ export function createDashboard(folder: string, baseUrl: string, signInKind: Sig
       if (readCookie(c.env.incoming.headers, sessionCookie) !== undefined) return renderDashboard(c);
       c.header('Content-Security-Policy', `${getPagePolicy(basePath)}; img-src 'self'`);
       const { pathname, search } = new URL(c.req.url);
-<<<<<<< HEAD
-      return c.html(addFont(renderLandingPage(basePath, basePath + pathname + search, isLocal), basePath));
-=======
-      return c.html(renderLandingPage(basePath, basePath + pathname + search, signInKind));
->>>>>>> work-c
+      return c.html(addFont(renderLandingPage(basePath, basePath + pathname + search, signInKind), basePath));
     });
   }
   app.get(routes.loginCheck, renderDashboard);

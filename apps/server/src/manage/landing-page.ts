@@ -37,15 +37,9 @@ export function renderLandingPage(basePath: string, returnTo: string, signInKind
     html`${brand}
 <div class="columns">
 <div>
-<<<<<<< HEAD
 <h1>Turn an HTTP API into an MCP server</h1>
 <p class="soft">Toolhost hosts MCP servers for your APIs. Import an API description, and each operation becomes a tool that AI agents can call.</p>
-<div class="actions">${signIn}</div>
-=======
-<h1>Import an API. Agents call it a minute later.</h1>
-<p class="soft">Paste the URL of an API description, choose the operations, and connect a client. Toolhost hosts the MCP server.</p>
 ${signIn}
->>>>>>> work-c
 </div>
 <div>
 <pre>${sampleImport}</pre>

@@ -115,46 +115,33 @@ export function createLocalSignIn(deps: LocalSignInDeps): Hono<Env> {
   return router;
 }
 
-<<<<<<< HEAD
-/** Renders the button that signs the person of local mode in. */
-export function renderLocalSignInForm(basePath: string, returnTo: string): Markup {
-=======
-function showPage(c: Context<Env>, page: string, status: 200 | 410 = 200): Response | Promise<Response> {
-  c.header('Content-Security-Policy', pagePolicy);
-  return c.html(page, status);
-}
-
 /** Renders the button that signs the person of local mode in, or how to get a sign-in link. */
 export function renderLocalSignIn(requiresLink: boolean, basePath: string, returnTo: string): Markup {
   if (requiresLink)
     return html`<p class="soft">Open the link that the start of the service printed. To get a new one, run this command in its container:</p>
 <pre>${programName} open</pre>`;
->>>>>>> work-c
   const action = `${basePath}${routes.login}?return_to=${encodeURIComponent(returnTo)}`;
   return html`<div class="actions"><form method="post" action="${action}"><button class="primary" type="submit">Sign in</button></form></div>`;
 }
 
 function renderSignInPage(requiresLink: boolean, basePath: string, returnTo: string): string {
-  const people = requiresLink ? 'anyone with a sign-in link' : "anyone who can reach this machine's loopback address";
+  const mode = requiresLink
+    ? 'in local mode in a container, where one user signs in with a link'
+    : 'in local mode, which has one user and no password';
   return renderPage(
     'Sign in',
-<<<<<<< HEAD
     html`${brand}<h1>Sign in</h1>
-<p class="soft">Toolhost runs in local mode, which has one user and no password. In production, people sign in at your identity provider.</p>
-<div class="actions">${renderLocalSignInForm(basePath, returnTo)}</div>`,
-=======
-    html`<h1>Sign in to Toolhost on this machine</h1>
-<p class="soft">Local mode has one user: ${people}. In production, your own identity provider signs users in.</p>
+<p class="soft">Toolhost runs ${mode}. In production, people sign in at your identity provider.</p>
 ${renderLocalSignIn(requiresLink, basePath, returnTo)}`,
->>>>>>> work-c
   );
 }
 
 function renderUsedLinkPage(requiresLink: boolean, basePath: string): string {
+  const command = requiresLink ? 'in its container' : 'on the machine of Toolhost, or sign in here';
   return renderPage(
     'Sign-in link not valid',
     html`${brand}<h1>This sign-in link was used or has expired</h1>
-<p class="soft">A link works once, within 15 minutes. To get a new one, run this command on the machine of Toolhost, or sign in here.</p>
+<p class="soft">A link works once, within 15 minutes. To get a new one, run this command ${command}.</p>
 <pre>${programName} open</pre>
 ${requiresLink ? '' : renderLocalSignIn(false, basePath, basePath + routes.home)}`,
   );
