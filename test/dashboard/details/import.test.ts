@@ -73,6 +73,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     await field(page, 'Slug').fill('warehouse');
     await field(page, 'Server name').focus();
     await assertFieldError(field(page, 'Slug'), /“warehouse” is taken. “warehouse-2” is free./);
+    assert.equal(await field(page, 'Server name').inputValue(), 'Supplies 2');
     await checkPage(page);
     await field(page, 'Slug').fill('supplies-3');
     await button(page, 'Create server').click();

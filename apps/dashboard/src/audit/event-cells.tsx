@@ -43,26 +43,18 @@ export function Target({ event: { target, target_name, operation }, isInline = f
 /** Labels of details whose names do not say what they are. */
 const detailLabels: { [name: string]: string } = {
   was: 'Previous name',
-  title: 'API',
-  fields: 'Changed fields',
   origins: 'Sent to',
-  hours: 'Hours',
   watch: 'Checked daily',
   further: 'Further events',
-  restored: 'Restored version',
-  key_count: 'Working keys',
-  revoked_key_count: 'Revoked keys',
 };
 
 /** Returns true for IDs. They are omitted, because the target's name is shown separately. */
 const isId = (value: unknown): boolean =>
   Array.isArray(value) ? value.every(isId) : /^(?:grt|key|usr|srv|imp)_\w+$/.test(String(value));
 
-const formatFact = ([label, text]: readonly [string, string]) => `${label}: ${text}`;
-
 function formatValue(value: unknown, name = ''): string {
   if (Array.isArray(value)) return value.map((item) => formatValue(item, name)).join(', ') || 'none';
-  if (isObject(value)) return getFacts(value).map(formatFact).join(', ');
+  if (isObject(value)) return formatDetail(value, ', ');
   if (value === null) return 'default';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number') return value.toLocaleString('en');
@@ -83,6 +75,8 @@ export function getFacts(detail: JsonObject): [label: string, text: string][] {
 }
 
 /** Formats details on one line: `{version: 3, tools: 2}` → "Version: 3 · Tools: 2". */
-export function formatDetail(detail: JsonObject): string {
-  return getFacts(detail).map(formatFact).join(' · ');
+export function formatDetail(detail: JsonObject, separator = ' · '): string {
+  return getFacts(detail)
+    .map(([label, text]) => `${label}: ${text}`)
+    .join(separator);
 }

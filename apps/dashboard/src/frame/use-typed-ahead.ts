@@ -5,8 +5,7 @@ import { useEffect, useRef } from 'react';
  * Returns a function that ends the collection and returns the text.
  */
 export function useTypedAhead(requests: number): () => string {
-  const text = useRef('');
-  const collection = useRef<AbortController>(undefined);
+  const collected = useRef({ text: '', stop: () => {} });
   useEffect(() => {
     if (requests === 0) return;
     const controller = new AbortController();
@@ -15,16 +14,16 @@ export function useTypedAhead(requests: number): () => string {
       if (isInPalette || event.key === 'Escape') return controller.abort();
       if (event.key.length > 1 || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
-      text.current += event.key;
+      collected.current.text += event.key;
     };
     addEventListener('keydown', collect, { capture: true, signal: controller.signal });
-    collection.current = controller;
+    collected.current = { text: '', stop: () => controller.abort() };
     return () => controller.abort();
   }, [requests]);
   return () => {
-    collection.current?.abort();
-    const typed = text.current;
-    text.current = '';
-    return typed;
+    const { text, stop } = collected.current;
+    stop();
+    collected.current.text = '';
+    return text;
   };
 }

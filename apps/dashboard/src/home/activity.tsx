@@ -10,7 +10,6 @@ import { toCallQuery, useCallFilter } from '../calls/call-filter.ts';
 import { failureGroups, Outcome } from '../calls/call-labels.tsx';
 import { CallList } from '../calls/call-list.tsx';
 import { formatMs, StatisticsTable, useStatistics } from '../calls/statistics-table.tsx';
-import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { type Column, Count } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -30,8 +29,6 @@ const maxRows = 8;
 const maxFailures = 5;
 /** Maximum failed calls that are grouped by reason. Their records are the largest response of the first page. */
 const maxFailedCalls = 50;
-/** Maximum servers with pending actions in a response. */
-const maxServersWithNeeds = 100;
 
 type Props = {
   /** Server to show; undefined for the whole workspace. */
@@ -74,7 +71,7 @@ export function Activity({ server, newestSlug, children }: Props) {
               </Section>
             </>
           ) : (
-            <NoCalls slug={newestSlug} isSingleServer={server !== undefined} />
+            <NoCalls slug={newestSlug} />
           )
         }
       </Loaded>
@@ -163,15 +160,12 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
       ),
     refetchInterval: 15_000,
   });
-  const needs = usePendingActions(server).data?.servers ?? [];
+  const pending = usePendingActions(server).data?.servers.filter(
+    ({ missing_secrets: missing, moved_secrets: moved }) => missing.length + moved.length > 0,
+  );
   /** A missing secret that was set since is no longer shown. */
   const isOpen = (call: Call) =>
-    call.outcome !== 'secret_missing' ||
-    needs.length === maxServersWithNeeds ||
-    needs.some(
-      ({ slug, missing_secrets: missing, moved_secrets: moved }) =>
-        slug === call.server && missing.length + moved.length > 0,
-    );
+    call.outcome !== 'secret_missing' || pending === undefined || pending.some(({ slug }) => slug === call.server);
   const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
   return (
     <Section title="Failures" isFlush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
@@ -194,29 +188,13 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
   );
 }
 
-/** Empty state. On Home, the first step is a server for one's own API. */
-function NoCalls({ slug, isSingleServer }: { slug: string; isSingleServer: boolean }) {
-  const canImport = useCanEdit() && !isSingleServer;
+function NoCalls({ slug }: { slug: string }) {
   return (
     <div className="th-card">
-      <Empty
-        icon={<IconPlugConnected size={24} />}
-        title="No calls in this period"
-        text="Connect a client or try a tool. Calls and failures appear here as they happen."
-      >
-        <Group gap="sm" mt="xs" justify="center">
-          {canImport && (
-            <Button component={Link} to="/servers/new/import">
-              Import your API
-            </Button>
-          )}
-          <Button component={Link} to={`/servers/${slug}/connect`} variant={canImport ? 'default' : 'filled'}>
-            Connect a client to {slug}
-          </Button>
-          <Button component={Link} to={`/servers/${slug}/try`} variant="default">
-            Try a tool
-          </Button>
-        </Group>
+      <Empty icon={<IconPlugConnected />} title="No calls in this period">
+        <Button component={Link} to={`/servers/${slug}/connect`}>
+          Connect a client to {slug}
+        </Button>
       </Empty>
     </div>
   );

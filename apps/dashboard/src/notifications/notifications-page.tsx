@@ -10,6 +10,7 @@ import { PagedList } from '../ui/paged-list.tsx';
 import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
+import { LoadTogether } from '../ui/states/load-together.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Hint } from '../ui/text/hint.tsx';
@@ -25,11 +26,13 @@ export function NotificationsPage() {
     <>
       <PageHeader title="Notifications" guide="docs/notifications.md" />
       <ViewerNote>Only editors and owners can create webhooks.</ViewerNote>
-      <Stack gap="md">
-        <WebhooksSection />
-        <MailSection />
-        <HistorySection />
-      </Stack>
+      <LoadTogether>
+        <Stack gap="md">
+          <WebhooksSection />
+          <MailSection />
+          <HistorySection />
+        </Stack>
+      </LoadTogether>
     </>
   );
 }

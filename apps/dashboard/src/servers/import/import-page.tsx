@@ -93,11 +93,12 @@ function useChoices(source: Source, plan: ImportPlan) {
   const isAsked = (question: Question) => plan.questions.some((known) => known.name === question.name);
   const questions = [...plan.questions, ...latest.questions.filter((question) => !isAsked(question))];
   const ownSlug = (editedName === undefined && latest.defaults?.slug) || toSlug(editedName ?? title);
-  const { freeSlug } = useFreeSlug(editedSlug === undefined ? ownSlug : leftSlug);
-  const name = editedName ?? numberName(title, freeSlug);
-  const slug = editedSlug ?? freeSlug?.slug ?? ownSlug;
-  const isChecked = freeSlug?.requested === (editedSlug ?? ownSlug);
-  const slugNote = isChecked && freeSlug.number > 1 ? formatTaken(freeSlug) : undefined;
+  const proposed = useFreeSlug(ownSlug).freeSlug;
+  const checked = useFreeSlug(leftSlug).freeSlug;
+  const name = editedName ?? numberName(title, proposed);
+  const slug = editedSlug ?? proposed?.slug ?? ownSlug;
+  const freeSlug = [proposed, checked].find((found) => found?.requested === (editedSlug ?? ownSlug));
+  const slugNote = freeSlug && freeSlug.number > 1 ? formatTaken(freeSlug) : undefined;
   const input: ImportInput = {
     ...source,
     include: toSelectors(plan.report, chosen),
