@@ -47,6 +47,7 @@ function ImportFlow() {
       <SourceForm
         title="API description"
         text="OpenAPI or Swagger, a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR."
+        readSource={source}
         onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
         formErrors={readErrors}
@@ -169,7 +170,6 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
               description={`${toSentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
               value={state.secrets[name] ?? ''}
               onChange={(event) => state.setSecrets({ ...state.secrets, [name]: event.currentTarget.value })}
-              autoComplete="new-password"
             />
           ))}
           {remarks.length > 0 && (
