@@ -96,7 +96,6 @@ function useSelectedView() {
             ]}
             value={view ?? ''}
             onChange={choose}
-            allowDeselect={false}
             maw={480}
           />
         </Section>
