@@ -58,7 +58,10 @@ describe('the dashboard in a browser', () => {
     const { toolhost, config } = dashboard;
     await toolhost.createServer(config('items'));
     const key = await toolhost.createKey();
-    for (const args of [{ count: 1 }, {}]) await toolhost.callTool('items', key, 'read', args);
+    for (let index = 1; index <= 8; index++) {
+      await toolhost.createServer(dashboard.config(`items-${index}`));
+      for (const args of [{ count: 1 }, { count: 2 }, {}]) await toolhost.callTool(`items-${index}`, key, 'read', args);
+    }
   });
 
   /** Opens a page and returns its requests with their compressed sizes, once the network is idle. */

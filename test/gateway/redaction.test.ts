@@ -195,6 +195,7 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
           ['36&cdefghijkmnpqrst%', { ...plain, outer: 'HTML, by name', behind: '41' }],
           ['abcdefghij\\<kmnpqrsABC\\', { ...plain, inner: 'HTML, by name', behind: 'n' }],
           ['abcdefghij\\%6eABCDEFGHJK', plain],
+          ['a/aaaaaaaaaaaaaaaaaaa&', { ...plain, inner: 'JSON of PHP', behind: 'lt;' }],
         ],
       },
     );

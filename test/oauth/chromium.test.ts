@@ -107,9 +107,9 @@ describe('login pages in Chromium', { concurrency: 2 }, async () => {
     await withPage({}, async (page) => {
       await page.goto(url);
       await page.keyboard.press('Tab');
-      assert.match(await describeFocus(page), /^Allow and log in: .*solid 3px$/);
+      assert.match(await describeFocus(page), /^Allow and log in: .*solid 2px$/);
       await page.keyboard.press('Tab');
-      assert.match(await describeFocus(page), /^Cancel: .*solid 3px$/);
+      assert.match(await describeFocus(page), /^Cancel: .*solid 2px$/);
       await page.keyboard.press('Shift+Tab');
       await page.keyboard.press('Enter');
       await page.waitForURL(`${provider.url}/login/**`);

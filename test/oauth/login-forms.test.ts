@@ -142,7 +142,7 @@ describe('forms of a login in Chromium', { concurrency: 2 }, async () => {
       assert.ok(label.y + label.height <= box.y, 'the label is not above the input');
     }
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outline');
-    assert.match(String(outline), /solid 3px/);
+    assert.match(String(outline), /solid 2px/);
   }
 
   for (const options of views) {

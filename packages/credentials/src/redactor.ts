@@ -177,14 +177,18 @@ function embedText(text: string): string[] {
   return /^[\w.~-]+$/.test(text) ? [text] : embeddings.map((write) => write(text));
 }
 
+/** The start of an escape at the end of a credential, which the text after it may complete. */
+const partialEscapePattern = /(?:%[0-9a-f]?|\\(?:u[0-9a-f]{0,3})?|&(?:#?[0-9a-z]{0,7})?)$/i;
+
 /**
  * Returns the folded forms of a credential to search for. A credential that contains something like an escape loses it
  * when the text around it is decoded, so each form is decoded like the text. The end of a credential may also combine
- * with the text after it, so its undecoded form is searched for, too.
+ * with the text after it, so its undecoded form is searched for, too, and the credential without that end.
  */
 function getForms(value: string): string[] {
-  const texts = [value, ...decodeBasicPair(value)];
-  const embedded = texts.flatMap(embedText);
+  const credentials = [value, ...decodeBasicPair(value)];
+  const texts = new Set(credentials.flatMap((text) => [text, text.replace(partialEscapePattern, '')]));
+  const embedded = [...texts].filter(isLongEnough).flatMap(embedText);
   const embeddedTwice = new Set(embedded.flatMap(embedText).map(toByteString));
   const layers = [...embeddedTwice].flatMap((text) => decodeLayers(text).map((layer) => layer.text));
   const encoded = [...new Set(embedded)].map((text) => Buffer.from(text));

@@ -127,7 +127,7 @@ describe('a response that arrives after its request has changed', { concurrency:
   it('[find D1] is not shown if it belongs to another filter of calls and charts', async (t) => {
     const page = await openPage(t, dashboard, '/calls');
     const rows = page.getByRole('table', { name: 'Calls' });
-    const charts = page.getByRole('region', { name: /^Calls: / });
+    const charts = page.getByRole('region', { name: /^Calls per / });
     await rows.waitFor();
     await charts.waitFor();
     const lists = await holdResponses(page, 'GET', '/api/v1/calls');

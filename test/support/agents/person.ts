@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { createBrowser } from '../browser/browser.ts';
+import { eventually } from '../eventually.ts';
 import { logIn } from '../oauth/log-in.ts';
 import { listenLocally } from '../upstreams/local-server.ts';
 
@@ -26,7 +27,9 @@ export async function startPerson(
 ): Promise<Person> {
   const failures: string[] = [];
   const openUrl = async (address: string) => {
-    const response = await fetch(await completeLogin(address));
+    const callbackUrl = await completeLogin(address);
+    // Some agents open the browser before they listen: a person takes longer than this.
+    const response = await eventually(() => fetch(callbackUrl));
     if (!response.ok) failures.push(`the agent answered ${response.status}: ${await response.text()}`);
   };
   const server = createServer(async (request, response) => {

@@ -108,10 +108,14 @@ export function tab(page: Page, name: string): Locator {
   return page.getByRole('navigation', { name: 'Server sections' }).getByRole('link', { name, exact: true });
 }
 
-/** Opens a section of a server's settings. */
+/** Opens a section of a server's settings, which a narrow window shows in a select. */
 export async function openSettings(page: Page, section: string): Promise<void> {
   await tab(page, 'Settings').click();
-  await page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name: section, exact: true }).click();
+  const menu = page.getByRole('navigation', { name: 'Settings' });
+  const select = page.getByRole('combobox', { name: 'Settings section' });
+  await menu.or(select).filter({ visible: true }).waitFor();
+  if (await select.isVisible()) await select.selectOption({ label: section });
+  else await menu.getByRole('link', { name: section, exact: true }).click();
 }
 
 /** Switches the editor of a configuration between its two views. */

@@ -1,7 +1,7 @@
 import { describeForeignText } from '@toolhost/errors/input-errors';
 import { parseJson } from '../../../exact-json.ts';
 import { toVisible } from '../../../ui/text/visible.ts';
-import { type Config, getTools, isJsonEqual, isObject, type PathSegment, withValue } from '../../config.ts';
+import { asList, type Config, getTools, isJsonEqual, isObject, type PathSegment, withValue } from '../../config.ts';
 import { type Finding, getFindings, type Sources } from './findings.ts';
 
 export type EditorState = Sources & {
@@ -95,7 +95,7 @@ export function createEditorStore(init: EditorInit) {
       update({
         ...next,
         ...(!hasListChanged && { listRevision: state.listRevision }),
-        ...(getTools(next.config).length !== getTools(state.config).length && concealTools(state)),
+        ...(asList(next.config.tools).length !== asList(state.config.tools).length && concealTools(state)),
       });
     },
     setText: (draft: string) => {

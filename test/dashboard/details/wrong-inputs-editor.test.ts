@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
-import { assertFieldError, button, field, getJsonEditor, showView } from '../support/browser/dashboard.ts';
-import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
-import { waitForRender } from '../support/upstreams/held-responses.ts';
+import { assertFieldError, button, field, getJsonEditor, showView } from '../../support/browser/dashboard.ts';
+import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
+import { waitForRender } from '../../support/upstreams/held-responses.ts';
 
 const curlCommand = `curl -X POST https://api.example.com/items -H 'Accept: application/json' -d '{"a": 1}'`;
 

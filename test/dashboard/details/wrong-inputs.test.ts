@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
-import { assertFieldError, button, field } from '../support/browser/dashboard.ts';
-import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
-import { openApi } from '../support/import/import-plans.ts';
-import { findFreePort } from '../support/upstreams/listener.ts';
+import { assertFieldError, button, field } from '../../support/browser/dashboard.ts';
+import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
+import { openApi } from '../../support/import/import-plans.ts';
+import { findFreePort } from '../../support/upstreams/listener.ts';
 
 const curl = `curl https://api.example.com/v1/notes -H 'Authorization: Bearer abc' -d '{"text": "hi"}'`;
 const longName = 'x'.repeat(1000);
@@ -49,7 +49,7 @@ describe('wrong inputs of the dashboard', { concurrency: 2 }, () => {
       /may not call localhost:\d+, because .* EGRESS_ALLOW=localhost:\d+\. Or stop the service and run: toolhost import http:\/\/localhost:\d+\/openapi\.json --serve/,
     ],
     ['an address of another kind', () => 'ftp://files.example.com/openapi.json', /allowed: https:/],
-    ['the name of a file', () => './openapi.yaml', /a file on your computer\. Press Choose file/],
+    ['the name of a file', () => '../openapi.yaml', /a file on your computer\. Press Choose file/],
     ['a document without operations', () => '{"openapi": "3.1.0", "info": {}, "paths": {}}', /Found no operations/],
     ['an empty object', () => '{}', /This is not an API description\. Toolhost reads OpenAPI/],
     ['half of a document', () => '{"openapi": "3.1.0", "info": {', /neither complete JSON nor YAML.*copied all of it/],
