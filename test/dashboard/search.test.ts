@@ -55,14 +55,14 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
   });
 
   it('filters servers by a tag and sorts them by name', async (t) => {
-    const page = await openPage(t, dashboard, '/servers');
-    await button(page, 'Tags of The mail').click();
+    const page = await openPage(t, dashboard, '/servers/mail');
+    await button(page, 'Add tags').click();
     await page.getByRole('combobox', { name: 'Tags' }).fill('Office');
     await page.keyboard.press('Enter');
     await button(page, 'Save tags').click();
     await waitForToast(page, 'Saved the tags of The mail');
-    await page.getByRole('link', { name: 'The mail' }).click();
     await page.getByRole('link', { name: 'Office' }).click();
+    await page.getByRole('link', { name: 'The mail' }).waitFor();
     await page.getByRole('link', { name: 'The shop' }).waitFor({ state: 'hidden' });
     assert.match(page.url(), /query=Office/);
     await page.getByRole('searchbox').fill('');

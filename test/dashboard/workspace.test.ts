@@ -125,7 +125,7 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
       ['/servers/idle/tools?tool=read', ['Save', 'Add tool', 'Delete read', 'Add argument'], []],
       ['/servers/idle/try', [], ['Call tool']],
       ['/servers/idle/connect', [], ['Create key for this server']],
-      ['/servers/idle/settings/secrets', ['Save secret', /^Delete/], []],
+      ['/servers/idle/settings/secrets', ['Set secret', /^Delete/], []],
       ['/servers/idle/settings/versions', [/^Restore/], []],
       ['/servers/idle/settings/limits', ['Save limits'], []],
       ['/servers/idle/settings/capture', [], ['Start capture']],

@@ -83,7 +83,9 @@ export const theme = createTheme({
     InputWrapper: {
       defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'], withAsterisk: false },
     },
-    Select: { defaultProps: { checkIconPosition: 'right' } },
+    TextInput: { defaultProps: { autoComplete: 'off' } },
+    Select: { defaultProps: { checkIconPosition: 'right', allowDeselect: false } },
+    SegmentedControl: { defaultProps: { size: 'xs' } },
     Checkbox: { defaultProps: boxProps },
     Radio: { defaultProps: boxProps },
     Switch: {

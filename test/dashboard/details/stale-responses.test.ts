@@ -115,6 +115,7 @@ describe('a response that arrives after its request has changed', { concurrency:
     const secrets = await holdResponses(page, 'GET', '/api/v1/servers/late/secrets');
     await openSettings(page, 'Secrets');
     const secretLists = [await secrets.nextResponse()];
+    await button(page, 'Set secret').click();
     await field(page, 'Secret name').fill('MADE_MEANWHILE');
     await page.locator('input[type=password]').fill('a value');
     await button(page, 'Save secret').click();

@@ -143,7 +143,7 @@ describe('a wrong input on the pages of a server', { concurrency: 2 }, () => {
     },
     {
       title: 'refuses a secret name with spaces and names the allowed characters',
-      path: 'settings/secrets',
+      path: 'settings/secrets?name=',
       prepare: (page) => page.getByLabel(/^Secret value/).fill('abc'),
       find: (page) => field(page, 'Secret name'),
       input: 'my key',
@@ -152,7 +152,7 @@ describe('a wrong input on the pages of a server', { concurrency: 2 }, () => {
     },
     {
       title: 'refuses a secret value with a character that a header cannot hold',
-      path: 'settings/secrets',
+      path: 'settings/secrets?name=',
       prepare: (page) => field(page, 'Secret name').fill('KEY'),
       find: (page) => page.getByLabel(/^Secret value/),
       input: 'abc→def',

@@ -59,13 +59,8 @@ function formatInterval(at: string, lengthMs: number): string {
 
 /** Formats the length of an interval: "per hour", "per 5 minutes". */
 function formatRate(lengthMs: number): string {
-  const [unit, unitMs] =
-    lengthMs >= dayMs
-      ? (['day', dayMs] as const)
-      : lengthMs >= hourMs
-        ? (['hour', hourMs] as const)
-        : (['minute', minuteMs] as const);
-  const count = lengthMs / unitMs;
+  const unit = lengthMs >= dayMs ? 'day' : lengthMs >= hourMs ? 'hour' : 'minute';
+  const count = lengthMs / { day: dayMs, hour: hourMs, minute: minuteMs }[unit];
   return count === 1 ? `per ${unit}` : `per ${count} ${unit}s`;
 }
 
@@ -75,21 +70,32 @@ function getChartProps(intervals: readonly Interval[], lengthMs: number, values:
   return {
     h: 160,
     dataKey: 'at',
-    withLegend: true,
     gridAxis: 'x',
     tickLine: 'none',
     strokeDasharray: '0',
     xAxisProps: {
       ticks: getTimeTicks(intervals, lengthMs),
-      interval: 0,
+      interval: 'equidistantPreserveStart',
+      minTickGap: 8,
+      height: 20,
       tickFormatter: format,
       padding: { left: 12, right: 20 },
     },
-    yAxisProps: { ticks, domain: [0, ticks.at(-1) ?? 1], width: 60 },
+    yAxisProps: { ticks, domain: [0, ticks.at(-1) ?? 1], width: 44 },
     tooltipProps: { labelFormatter: format },
     valueFormatter: (value: number) => value.toLocaleString('en'),
   } as const;
 }
+
+type Series = { name: string; color: string };
+const callSeries: Series[] = [
+  { name: 'OK', color: 'var(--th-accent)' },
+  { name: 'Failed', color: 'var(--th-bad)' },
+];
+const durationSeries: Series[] = [
+  { name: 'p50', color: 'var(--th-control)' },
+  { name: 'p95', color: 'var(--th-accent)' },
+];
 
 type Counts = Interval & { calls: number; errors: number };
 
@@ -106,15 +112,13 @@ function CallsChart({ counts, lengthMs }: { counts: readonly Counts[]; lengthMs:
     <ChartCard
       title={`Calls ${formatRate(lengthMs)}`}
       text={`${formatSum('calls')} total, ${formatSum('errors')} failed`}
+      series={callSeries}
     >
       <BarChart
         {...chartProps}
         data={counts.map(({ at, calls, errors }) => ({ at, OK: calls - errors, Failed: errors }))}
         type="stacked"
-        series={[
-          { name: 'OK', color: 'var(--th-accent)' },
-          { name: 'Failed', color: 'var(--th-bad)' },
-        ]}
+        series={callSeries}
       />
     </ChartCard>
   );
@@ -136,7 +140,7 @@ function Charts({ statistics: { buckets, bucket_ms, by_tool }, period }: { stati
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
       <CallsChart counts={buckets} lengthMs={bucket_ms} />
-      <ChartCard title="Duration, ms" text="Median (p50) and 95th percentile (p95)">
+      <ChartCard title="Duration, ms" text="Median (p50) and 95th percentile (p95)" series={durationSeries}>
         <LineChart
           {...getChartProps(
             buckets,
@@ -147,10 +151,7 @@ function Charts({ statistics: { buckets, bucket_ms, by_tool }, period }: { stati
           curveType="linear"
           connectNulls={false}
           dotProps={{ r: 2 }}
-          series={[
-            { name: 'p50', color: 'var(--th-control)' },
-            { name: 'p95', color: 'var(--th-accent)' },
-          ]}
+          series={durationSeries}
         />
       </ChartCard>
       {by_tool.length > 0 && (
@@ -166,7 +167,9 @@ function Charts({ statistics: { buckets, bucket_ms, by_tool }, period }: { stati
   );
 }
 
-function ChartCard({ title, text, children }: { title: string; text: string; children: ReactNode }) {
+type CardProps = { title: string; text: string; series: readonly Series[]; children: ReactNode };
+
+function ChartCard({ title, text, series, children }: CardProps) {
   return (
     // A chart is first drawn with a default width, which must not widen the page on a phone.
     <Box
@@ -179,9 +182,14 @@ function ChartCard({ title, text, children }: { title: string; text: string; chi
     >
       <Group gap="xs" mb="sm" align="baseline">
         <Text fw={500}>{title}</Text>
-        <Text size="xs" c="dimmed">
+        <Text size="xs" c="dimmed" flex={1}>
           {text}
         </Text>
+        {series.map(({ name, color }) => (
+          <Text key={name} size="xs" c="dimmed">
+            <span className="th-dot" style={{ background: color }} /> {name}
+          </Text>
+        ))}
       </Group>
       {children}
     </Box>

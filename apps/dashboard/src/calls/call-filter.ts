@@ -63,7 +63,7 @@ export function useCallFilter({
 }: {
   server?: string | undefined;
   defaultPeriod?: Period;
-} = {}) {
+}) {
   const { get, set, clear } = useUrlState();
   const period = get('period');
   const filter: CallFilter = { period: period && period in periodMs ? (period as Period) : defaultPeriod };

@@ -1,7 +1,7 @@
-import { Text, UnstyledButton } from '@mantine/core';
+import { UnstyledButton } from '@mantine/core';
 import { lazy, Suspense, useReducer } from 'react';
 import type { Call } from '../api-types.ts';
-import { type Column, Rows, SecondLine } from '../ui/rows.tsx';
+import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import type { useCallFilter } from './call-filter.ts';
 
@@ -27,13 +27,15 @@ export function CallList<Row extends Call>({ label, rows, columns, getGroup, isS
   const tool: Column<Row> = {
     label: 'Tool',
     cell: ({ id, tool: name, server, view }) => (
-      <UnstyledButton display="block" onClick={() => open(id)}>
-        <Text className="th-mono" fw={500}>
-          {toVisible(name)}
-        </Text>
-        {!isSingleServer && <SecondLine>{toVisible(view === undefined ? server : `${server}/${view}`)}</SecondLine>}
-        {isSingleServer && view !== undefined && <SecondLine>{`view ${toVisible(view)}`}</SecondLine>}
-      </UnstyledButton>
+      <RowName
+        name={
+          <UnstyledButton className="th-mono" fw={500} onClick={() => open(id)}>
+            {toVisible(name)}
+          </UnstyledButton>
+        }
+      >
+        {isSingleServer ? view && `view ${toVisible(view)}` : toVisible(view ? `${server}/${view}` : server)}
+      </RowName>
     ),
   };
   return (

@@ -1,10 +1,11 @@
-import { Button, Stack } from '@mantine/core';
-import { IconActivity, IconDownload } from '@tabler/icons-react';
+import { Stack } from '@mantine/core';
+import { IconActivity } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
 import { Link, useParams } from 'react-router';
 import { getOperationUrl } from '../api.ts';
 import type { Call } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
+import { ExportButton } from '../ui/actions/export-button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { PagedList } from '../ui/paged-list.tsx';
 import { type Column, Count } from '../ui/rows.tsx';
@@ -27,7 +28,7 @@ export function CallsPage() {
         guide="docs/troubleshooting.md"
         text="Arguments and results are recorded only while capture is on."
       >
-        <ExportButton />
+        <ExportCalls />
       </PageHeader>
       <CallBrowser />
     </>
@@ -36,9 +37,14 @@ export function CallsPage() {
 
 const columns: Column<Call>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
-  { label: 'Outcome', cell: (call) => <Outcome call={call} /> },
-  { label: 'Caller', cell: (call) => formatCaller(call.caller_kind) },
-  { label: 'Duration, ms', isEndAligned: true, cell: ({ duration_ms }) => <Count value={duration_ms} /> },
+  { label: 'Outcome', narrow: 'end', cell: (call) => <Outcome call={call} /> },
+  { label: 'Caller', narrow: 'hidden', cell: (call) => formatCaller(call.caller_kind) },
+  {
+    label: 'Duration, ms',
+    narrow: 'hidden',
+    isEndAligned: true,
+    cell: ({ duration_ms }) => <Count value={duration_ms} />,
+  },
 ];
 
 /** Live list of calls of the server in the URL, or of all servers. */
@@ -55,7 +61,7 @@ export function CallBrowser() {
   return (
     <>
       <FilterBar {...callFilter} isSingleServer={isSingleServer}>
-        {isSingleServer && <ExportButton server={server} />}
+        {isSingleServer && <ExportCalls server={server} />}
       </FilterBar>
       <Stack gap="md">
         <Suspense fallback={<LoadingCharts count={2} />}>
@@ -89,17 +95,7 @@ export function CallBrowser() {
 }
 
 /** Link to the filtered calls as a file. */
-function ExportButton({ server }: { server?: string }) {
+function ExportCalls({ server }: { server?: string }) {
   const { filter } = useCallFilter({ server });
-  return (
-    <Button
-      component="a"
-      href={getOperationUrl('exportCalls', toCallQuery(filter))}
-      download
-      variant="default"
-      leftSection={<IconDownload size={16} />}
-    >
-      Export CSV
-    </Button>
-  );
+  return <ExportButton href={getOperationUrl('exportCalls', toCallQuery(filter))}>Export CSV</ExportButton>;
 }

@@ -50,7 +50,7 @@ export function FilterBar({ filter, isNarrowed, isSingleServer, change, clear, c
       <FilterSelect {...getFilterProps('outcome', 'Outcome')} data={outcomeChoices} />
       <FilterSelect {...getFilterProps('caller', 'Caller')} data={callerChoices} />
       <FilterSelect {...getFilterProps('key', 'API key')} data={keyChoices} searchable />
-      <FilterSelect {...getFilterProps('period', 'Time')} data={periods} clearable={false} allowDeselect={false} />
+      <FilterSelect {...getFilterProps('period', 'Time')} data={periods} clearable={false} />
     </Filters>
   );
 }

@@ -48,11 +48,7 @@ export function StatisticsTable({ label, rows, period }: Props) {
     const { slug: server, tool } = row;
     const search = new URLSearchParams({ server, ...(tool !== undefined && { tool }), ...extraParams, period });
     if (value === 0) return <Count value={0} />;
-    return (
-      <TextLink to={`/calls?${search}`} c="var(--th-text)">
-        {value.toLocaleString('en')}
-      </TextLink>
-    );
+    return <TextLink to={`/calls?${search}`}>{value.toLocaleString('en')}</TextLink>;
   };
   const columns: Column<Row>[] = [
     {
@@ -61,17 +57,15 @@ export function StatisticsTable({ label, rows, period }: Props) {
         <TextLink
           to={tool === undefined ? `/servers/${slug}` : `/servers/${slug}/tools?tool=${encodeURIComponent(tool)}`}
           className="th-mono"
-          fw={500}
-          c="var(--th-text)"
         >
           {hasTools && !isSingleServer && `${slug} / `}
           {toVisible(tool ?? slug)}
         </TextLink>
       ),
     },
-    { label: 'Calls', isEndAligned: true, cell: (row) => renderCount(row, row.calls, {}) },
+    { label: 'Calls', narrow: 'end', isEndAligned: true, cell: (row) => renderCount(row, row.calls, {}) },
     { label: 'Failed', isEndAligned: true, cell: (row) => renderCount(row, row.errors, { outcome: 'failed' }) },
-    { label: 'p50, ms', isEndAligned: true, cell: ({ p50_ms }) => <Count value={p50_ms} /> },
+    { label: 'p50, ms', narrow: 'hidden', isEndAligned: true, cell: ({ p50_ms }) => <Count value={p50_ms} /> },
     { label: 'p95, ms', isEndAligned: true, cell: ({ p95_ms }) => <Count value={p95_ms} /> },
   ];
   return <Rows label={label} columns={columns} rows={rows} getKey={({ slug, tool }) => `${slug}/${tool}`} />;

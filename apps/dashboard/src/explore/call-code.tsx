@@ -37,7 +37,6 @@ function CodeFormats({ slug, view, tool, args }: Props) {
         return (
           <Stack gap="xs" align="stretch">
             <SegmentedControl
-              size="xs"
               fullWidth
               aria-label="Call format"
               value={format}

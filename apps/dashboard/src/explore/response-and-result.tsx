@@ -32,11 +32,8 @@ export function ResponseAndResult({ response, tokens, files = '', isNarrow = fal
   );
 }
 
-function ResponseSide({
-  response: { status, headers, body, body_bytes: bytes, estimated_tokens },
-}: {
-  response: UpstreamResponse;
-}) {
+function ResponseSide({ response }: { response: UpstreamResponse }) {
+  const { status, headers, body, body_bytes: bytes, estimated_tokens } = response;
   const tokens = estimated_tokens === undefined ? '' : `, about ${formatTokens(estimated_tokens)}`;
   const isTruncated = body !== undefined && new TextEncoder().encode(body).length < bytes;
   const failureColor = status < 400 ? 'yellow' : 'red';

@@ -27,7 +27,6 @@ export function NewWorkspace({ opened, onClose }: { opened: boolean; onClose: ()
           label="Name"
           description="A workspace has its own servers, keys, and members. You can rename it later."
           data-autofocus
-          autoComplete="off"
           {...form.getInputProps('name')}
           error={form.errors.name ?? getFormErrorText(create, form.values)}
         />

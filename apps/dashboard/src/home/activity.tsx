@@ -48,7 +48,6 @@ export function Activity({ server, newestSlug, children }: Props) {
     <Stack gap="md">
       <Group justify="space-between">
         <SegmentedControl
-          size="xs"
           aria-label="Time"
           data={periods}
           value={period}
@@ -80,13 +79,8 @@ export function Activity({ server, newestSlug, children }: Props) {
 }
 
 /** Figures of a period. Durations are shown for a single server only. */
-function Figures({
-  statistics: { buckets, by_server, by_tool },
-  isSingleServer,
-}: {
-  statistics: Statistics;
-  isSingleServer: boolean;
-}) {
+function Figures({ statistics, isSingleServer }: { statistics: Statistics; isSingleServer: boolean }) {
+  const { buckets, by_server, by_tool } = statistics;
   const sum = (name: 'calls' | 'errors') => buckets.reduce((total, bucket) => total + bucket[name], 0);
   const [calls, errors] = [sum('calls'), sum('errors')];
   const { p50_ms, p95_ms } = by_server[0] ?? {};
@@ -139,9 +133,9 @@ function groupFailures(calls: readonly Call[]): Failure[] {
 }
 
 const failureColumns: Column<Failure>[] = [
-  { label: 'Reason', cell: (call) => <Outcome call={call} /> },
+  { label: 'Reason', narrow: 'end', cell: (call) => <Outcome call={call} /> },
   { label: 'Calls', isEndAligned: true, cell: ({ count }) => <Count value={count} /> },
-  { label: 'Last', isEndAligned: true, cell: ({ at }) => <Time at={at} /> },
+  { label: 'Last', narrow: 'fact', isEndAligned: true, cell: ({ at }) => <Time at={at} /> },
 ];
 
 type FailuresProps = { callFilter: ReturnType<typeof useCallFilter>; isSingleServer: boolean };

@@ -113,12 +113,7 @@ export function KeyForm({ replaced, createMutation, onCancel }: Props) {
           {...getFieldProps('views')}
         />
       )}
-      <Select
-        label="Expires"
-        data={[...keepOptions, ...expiries]}
-        allowDeselect={false}
-        {...getFieldProps('expires')}
-      />
+      <Select label="Expires" data={[...keepOptions, ...expiries]} {...getFieldProps('expires')} />
     </DialogForm>
   );
 }

@@ -1,4 +1,4 @@
-import { Badge, Box, Button, Group } from '@mantine/core';
+import { Badge, Button, Group } from '@mantine/core';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 import { api } from '../api.ts';
@@ -10,7 +10,7 @@ import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
 import { SearchInput } from '../ui/debounced-input.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { PagedList } from '../ui/paged-list.tsx';
-import { type Column, RowName, Rows, SecondLine } from '../ui/rows.tsx';
+import { type Column, Names, RowName, Rows, SecondLine } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Time } from '../ui/text/time.tsx';
@@ -28,9 +28,11 @@ const columns: Column<ApiKey>[] = [
     label: 'Key',
     cell: (key) => (
       <RowName name={toVisible(key.name)}>
-        <div className="th-mono">{key.id}</div>
+        <span className="th-mono" data-narrow="hidden">
+          {key.id}
+        </span>
         {key.creator_left && !hasEnded(key) && (
-          <>Created by {toVisible(key.created_by_name ?? key.created_by)}, who has left the workspace.</>
+          <span> Created by {toVisible(key.created_by_name ?? key.created_by)}, who has left the workspace.</span>
         )}
       </RowName>
     ),
@@ -38,24 +40,24 @@ const columns: Column<ApiKey>[] = [
   {
     label: 'Scopes',
     cell: ({ scopes }) => (
-      <Group gap={4}>
+      <Group gap={4} wrap="nowrap">
         {scopes.map((scope) => (
-          <Badge key={scope} miw="max-content">
-            {scope}
-          </Badge>
+          <Badge key={scope}>{scope}</Badge>
         ))}
       </Group>
     ),
   },
   {
     label: 'Servers',
-    cell: ({ servers, views }) => (
-      // Wide enough for most slugs to fit on one line.
-      <Box miw="6.5rem">{servers || views ? [...(servers ?? []), ...(views ?? [])].join(', ') : 'all'}</Box>
-    ),
+    narrow: 'hidden',
+    cell: ({ servers = [], views = [] }) => <Names list={[...servers, ...views]} empty="all servers" />,
   },
-  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never') },
-  { label: 'Status', cell: (key) => <Status apiKey={key} /> },
+  {
+    label: 'Last used',
+    narrow: 'labeled',
+    cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never'),
+  },
+  { label: 'Status', narrow: 'end', cell: (key) => <Status apiKey={key} /> },
 ];
 
 function Status({ apiKey }: { apiKey: ApiKey }) {

@@ -75,18 +75,10 @@ const columns: Column<NotificationRecord>[] = [
   {
     label: 'Event',
     cell: ({ event, text, page }) => (
-      <RowName
-        name={
-          <TextLink to={page} inherit>
-            {notificationEvents[event].label}
-          </TextLink>
-        }
-      >
-        {toVisible(text)}
-      </RowName>
+      <RowName name={<TextLink to={page}>{notificationEvents[event].label}</TextLink>}>{toVisible(text)}</RowName>
     ),
   },
-  { label: 'Time', cell: ({ at }) => <Time at={at} /> },
+  { label: 'Time', narrow: 'end', cell: ({ at }) => <Time at={at} /> },
   {
     label: 'Deliveries',
     cell: ({ deliveries, attempts }) =>

@@ -89,7 +89,6 @@ function WebhookForm({ webhook, saveMutation, onClose }: FormProps) {
         placeholder="https://hooks.example.com/toolhost"
         type="url"
         data-autofocus
-        autoComplete="off"
         {...form.getInputProps('url')}
         error={form.errors.url ?? getFieldError(formErrors, 'url')}
       />

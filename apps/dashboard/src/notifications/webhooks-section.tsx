@@ -9,7 +9,7 @@ import { queryKeys } from '../query-keys.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
-import { type Column, Rows, SecondLine } from '../ui/rows.tsx';
+import { type Column, Names, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
@@ -22,14 +22,22 @@ const columns: Column<Webhook>[] = [
   {
     label: 'URL',
     cell: ({ origin, paused_at, unconfirmed }) => (
-      <>
-        <span className="th-mono">{toVisible(origin)}/…</span> {paused_at && <Badge>paused</Badge>}
-        {unconfirmed && <SecondLine>Its creator's access has ended. Another member can confirm it.</SecondLine>}
-      </>
+      <RowName
+        name={
+          <>
+            <span className="th-mono">{toVisible(origin)}/…</span> {paused_at && <Badge>paused</Badge>}
+          </>
+        }
+      >
+        {unconfirmed && "Its creator's access has ended. Another member can confirm it."}
+      </RowName>
     ),
   },
-  { label: 'Events', cell: ({ events }) => events.map((event) => notificationEvents[event].label).join(', ') },
-  { label: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
+  {
+    label: 'Events',
+    cell: ({ events }) => <Names list={events.map((event) => notificationEvents[event].label)} empty="none" />,
+  },
+  { label: 'Created', narrow: 'hidden', cell: ({ created_at }) => <Time at={created_at} /> },
 ];
 
 export function WebhooksSection() {

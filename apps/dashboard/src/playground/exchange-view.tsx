@@ -1,5 +1,4 @@
-import { Anchor, Badge, Box, Code, Group, Loader, Stack, Text } from '@mantine/core';
-import { Link } from 'react-router';
+import { Badge, Box, Code, Group, Loader, Stack, Text } from '@mantine/core';
 import type { ModelReply } from '../api-types.ts';
 import { formatTokens } from '../explore/response-and-result.tsx';
 import { asText, isObject } from '../servers/config.ts';
@@ -8,6 +7,7 @@ import { Collapsible } from '../ui/collapsible.tsx';
 import { ProblemAlert } from '../ui/states/problem-alert.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { indentJson } from '../ui/text/indent-json.ts';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import type { Call, Exchange, Step, ToolCallPart } from './conversation.ts';
 import { SaveExample } from './save-example.tsx';
@@ -69,18 +69,11 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
 }
 
 function ReplyUsage({ reply }: { reply: ModelReply }) {
-  const {
-    input_tokens: inputTokens,
-    output_tokens: outputTokens,
-    tools_tokens: toolsTokens,
-    tools,
-    ms,
-    finish,
-  } = reply;
+  const { input_tokens: input, output_tokens: output, tools, ms, finish } = reply;
   const facts = [
-    ...(inputTokens === undefined ? [] : [`${formatTokens(inputTokens)} in`]),
-    ...(outputTokens === undefined ? [] : [`${formatTokens(outputTokens)} out`]),
-    `${tools === 1 ? '1 tool' : `${tools} tools`}, about ${formatTokens(toolsTokens)}`,
+    ...(input === undefined ? [] : [`${formatTokens(input)} in`]),
+    ...(output === undefined ? [] : [`${formatTokens(output)} out`]),
+    `${tools === 1 ? '1 tool' : `${tools} tools`}, about ${formatTokens(reply.tools_tokens)}`,
     `${ms.toLocaleString('en')} ms`,
     ...(finish === 'length' ? ['truncated at the output limit'] : []),
     ...(finish === 'content-filter' ? ["stopped by the host's content filter"] : []),
@@ -131,11 +124,7 @@ function CallView({ call: { toolCall, result, fallbackText }, isRunning }: { cal
           <SentRequest result={result} />
           <Group gap="sm">
             {args && <SaveExample tool={tool} args={args} />}
-            {result.call_id !== undefined && (
-              <Anchor component={Link} to={`/calls?call=${result.call_id}`} size="sm">
-                Call record
-              </Anchor>
-            )}
+            {result.call_id !== undefined && <TextLink to={`/calls?call=${result.call_id}`}>Call record</TextLink>}
           </Group>
         </Collapsible>
       )}

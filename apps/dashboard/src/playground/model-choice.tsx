@@ -7,11 +7,11 @@ import type { StoredModel } from '../api-types.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { toSlug } from '../servers/config.ts';
-import { getFormErrors } from '../ui/actions/form-errors.ts';
+import { getFieldError, getFormErrors } from '../ui/actions/form-errors.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 import { Collapsible } from '../ui/collapsible.tsx';
 import { SecretInput } from '../ui/secret-input.tsx';
-import { ProblemAlert, toSentence } from '../ui/states/problem-alert.tsx';
+import { FormErrorAlert } from '../ui/states/form-error-alert.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import type { ModelRequest } from './conversation.ts';
 
@@ -73,7 +73,6 @@ export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
           ]}
           value={stored?.name ?? ''}
           onChange={(saved) => changeSettings({ saved: saved ?? '' })}
-          allowDeselect={false}
         />
       )}
       {stored ? (
@@ -126,7 +125,6 @@ function CustomModel({ settings, changeSettings }: CustomModelProps) {
         data={kinds}
         value={kind}
         onChange={(next) => next && changeSettings({ kind: next as ModelKind })}
-        allowDeselect={false}
       />
       <TextInput
         label="Model name"
@@ -135,7 +133,6 @@ function CustomModel({ settings, changeSettings }: CustomModelProps) {
         onChange={(event) => changeSettings({ model: event.currentTarget.value.trim() })}
         className="th-mono"
         required
-        autoComplete="off"
       />
       <TextInput
         label="Base URL"
@@ -144,14 +141,12 @@ function CustomModel({ settings, changeSettings }: CustomModelProps) {
         value={url}
         onChange={(event) => changeSettings({ url: event.currentTarget.value.trim() })}
         className="th-mono"
-        autoComplete="off"
       />
       <SecretInput
         label="Key"
         description="Kept in this tab until you close it, and sent with each question. The service does not store it."
         value={key}
         onChange={(event) => changeSettings({ key: event.currentTarget.value.trim() })}
-        autoComplete="off"
       />
       {canEdit && model !== '' && (
         <SaveModel settings={settings} onStored={(saved) => changeSettings({ saved, key: '' })} />
@@ -172,9 +167,8 @@ function SaveModel({ settings, onStored }: { settings: ModelSettings; onStored: 
     refresh: [queryKeys.models],
     onSuccess: (_, values) => onStored(values.name),
   });
-  const { problems, failure } = getFormErrors(store, input);
-  const nameProblem = problems.find(({ path }) => path === 'name');
-  const otherProblem = problems.find(({ path }) => path !== 'name');
+  const formErrors = getFormErrors(store, input);
+  const otherErrors = { ...formErrors, problems: formErrors.problems.filter(({ path }) => path !== 'name') };
   return (
     <Collapsible label="Save for workspace">
       <Text size="sm" c="dimmed">
@@ -184,11 +178,9 @@ function SaveModel({ settings, onStored }: { settings: ModelSettings; onStored: 
         label="Save as"
         value={savedName}
         onChange={(event) => setName(event.currentTarget.value)}
-        error={nameProblem && toSentence(nameProblem.message)}
+        error={getFieldError(formErrors, 'name')}
       />
-      {(failure || otherProblem) && (
-        <ProblemAlert error={failure ?? new Error(`${otherProblem?.path}: ${otherProblem?.message}`)} />
-      )}
+      <FormErrorAlert formErrors={otherErrors} title="Not saved" />
       <Button variant="default" loading={store.isPending} onClick={() => store.mutate(input)}>
         Save model
       </Button>

@@ -1,22 +1,22 @@
-import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
-import { IconMessages, IconPlayerStop, IconSend } from '@tabler/icons-react';
+import { Button, Group, Select, Stack, Text, Textarea } from '@mantine/core';
+import { IconPlayerStop, IconSend } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { useCanEdit } from '../frame/session.ts';
 import { needsCallerToken } from '../servers/access.ts';
+import { getViews } from '../servers/config.ts';
 import { MissingValuesAlert } from '../servers/own-values.tsx';
 import { useCurrentServer } from '../servers/server-page.tsx';
 import { Confirm } from '../ui/actions/confirm.tsx';
+import { selectsText } from '../ui/actions/selects-text.ts';
 import { Rows } from '../ui/rows.tsx';
 import { SecretInput } from '../ui/secret-input.tsx';
 import { Section } from '../ui/section.tsx';
-import { Empty } from '../ui/states/empty.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { formatTarget, getTotals, isSameTarget, type Run, type Target } from './conversation.ts';
 import { CallConfirmation, ExchangeView } from './exchange-view.tsx';
 import { ModelChoice, useModel } from './model-choice.tsx';
-import { TargetChoice } from './target-choice.tsx';
 import { useConversation } from './use-conversation.ts';
 
 /** Conversation with a model that can use the server's tools. */
@@ -30,7 +30,14 @@ export function Playground() {
   const conversation = useConversation({ slug: server.slug, model: model.request, modelName: model.name, token });
   return (
     <div className="th-playground">
-      <Stack gap="md" miw={0} className="th-settings">
+      <Section title="Playground" isTitleHidden>
+        <Stack gap="lg">
+          <MissingValuesAlert />
+          <Conversation conversation={conversation} />
+          <Composer conversation={conversation} target={target} model={model} />
+        </Stack>
+      </Section>
+      <Stack gap="md" miw={0}>
         <Section title="Model" text="Your questions, the tools, and their results are sent to its host.">
           <ModelChoice model={model} />
         </Section>
@@ -43,19 +50,11 @@ export function Playground() {
                 description="This server forwards the caller's token to the API. It is used for these calls and not stored."
                 value={token}
                 onChange={(event) => setToken(event.currentTarget.value)}
-                autoComplete="off"
               />
             )}
           </Stack>
         </Section>
       </Stack>
-      <Section title="Playground" isTitleHidden>
-        <Stack gap="lg">
-          <MissingValuesAlert />
-          <Conversation conversation={conversation} />
-          <Composer conversation={conversation} target={target} model={model} />
-        </Stack>
-      </Section>
       {conversation.runs.length > 1 && (
         <Runs runs={conversation.runs} shown={conversation.shown} onShow={conversation.show} />
       )}
@@ -63,8 +62,6 @@ export function Playground() {
         opened={conversation.pendingCall !== undefined}
         title="Allow this call?"
         action="Call tool"
-        isPending={false}
-        error={undefined}
         onClose={() => conversation.pendingCall?.decide(false)}
         onConfirm={() => conversation.pendingCall?.decide(true)}
       >
@@ -83,14 +80,7 @@ function Conversation({ conversation: { shown, isRunning } }: { conversation: Co
   useEffect(() => {
     if (isRunning) endRef.current?.scrollIntoView({ block: 'nearest' });
   }, [isRunning, steps]);
-  if (!shown)
-    return (
-      <Empty
-        icon={<IconMessages size={24} />}
-        title="No questions yet"
-        text="Ask something that needs one or more tools. You confirm each call that may change data."
-      />
-    );
+  if (!shown) return null;
   return (
     <Stack gap="lg" role="log" aria-label="Conversation" aria-busy={isRunning}>
       <Text size="sm" c="dimmed">
@@ -139,9 +129,10 @@ function Composer({ conversation, target, model }: ComposerProps) {
     setQuestion('');
   };
   return (
-    <Stack gap="sm" className="th-composer">
+    <Stack gap="sm" maw={shown ? undefined : 640} {...(shown && { className: 'th-composer' })}>
       <Textarea
         label="Question"
+        description={!shown && 'You confirm each call that may change data.'}
         placeholder="Which orders are late?"
         value={question}
         onChange={(event) => setQuestion(event.currentTarget.value)}
@@ -151,7 +142,7 @@ function Composer({ conversation, target, model }: ComposerProps) {
           send();
         }}
         autosize
-        minRows={1}
+        minRows={shown ? 1 : 3}
         maxRows={6}
         maxLength={20_000}
       />
@@ -205,7 +196,7 @@ function Runs({ runs, shown, onShow }: RunsProps) {
               </Button>
             ),
           },
-          { label: 'Replies', isEndAligned: true, cell: ({ replies }) => replies },
+          { label: 'Replies', narrow: 'hidden', isEndAligned: true, cell: ({ replies }) => replies },
           {
             label: 'Calls',
             isEndAligned: true,
@@ -213,9 +204,62 @@ function Runs({ runs, shown, onShow }: RunsProps) {
           },
           { label: 'Input tokens', isEndAligned: true, cell: ({ input }) => input.toLocaleString('en') },
           { label: 'Output tokens', isEndAligned: true, cell: ({ output }) => output.toLocaleString('en') },
-          { label: 'Duration', isEndAligned: true, cell: ({ ms }) => `${(ms / 1000).toFixed(1)} s` },
+          { label: 'Duration', narrow: 'hidden', isEndAligned: true, cell: ({ ms }) => `${(ms / 1000).toFixed(1)} s` },
         ]}
       />
     </Section>
+  );
+}
+
+/** Maximum versions to choose from: the default number that a workspace retains. */
+const maxVersions = 50;
+
+/** Choice of the tools that the model gets, and how it gets them. */
+function TargetChoice({ target, onChange }: { target: Target; onChange: (target: Target) => void }) {
+  const { server, config } = useCurrentServer();
+  const views = Object.keys(getViews(config));
+  const olderVersions = Array.from(
+    { length: Math.min(maxVersions, server.version - 1) },
+    (_, i) => server.version - 1 - i,
+  );
+  const { view, mode, version } = target;
+  const change = (next: Target) => onChange({ ...target, ...next });
+  return (
+    <Stack gap="sm">
+      {views.length > 0 && (
+        <Select
+          label="Tools from"
+          data={[
+            { value: '', label: 'Server' },
+            ...views.map((name) => ({ value: name, label: `View ${toVisible(name)}` })),
+          ]}
+          value={view ?? ''}
+          onChange={(next) => change({ view: next || undefined })}
+        />
+      )}
+      <Select
+        label="Tool delivery"
+        data={[
+          { value: '', label: 'Same as agents' },
+          { value: 'list', label: 'List all tools' },
+          { value: 'search', label: 'Search for tools' },
+        ]}
+        value={mode ?? ''}
+        onChange={(next) => change({ mode: (next || undefined) as Target['mode'] })}
+      />
+      {olderVersions.length > 0 && (
+        <Select
+          label="Version"
+          data={[
+            { value: '', label: `${server.version} (current)` },
+            ...olderVersions.map((number) => ({ value: String(number), label: String(number) })),
+          ]}
+          value={version === undefined ? '' : String(version)}
+          onChange={(next) => change({ version: next ? Number(next) : undefined })}
+          searchable={olderVersions.length > 10}
+          {...selectsText}
+        />
+      )}
+    </Stack>
   );
 }

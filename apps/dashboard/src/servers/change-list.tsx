@@ -41,7 +41,7 @@ export function ChangeList({ changes, labels, label }: Props) {
           );
         return (
           <div key={path}>
-            <Text size="sm" fw={550}>
+            <Text size="sm" fw={500}>
               {toVisible(text)}
             </Text>
             {sides}

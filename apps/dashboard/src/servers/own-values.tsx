@@ -14,6 +14,7 @@ import { type Column, Rows } from '../ui/rows.tsx';
 import { SecretInput } from '../ui/secret-input.tsx';
 import { Section } from '../ui/section.tsx';
 import { ProblemAlert } from '../ui/states/problem-alert.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { useOperationQuery } from '../use-operation-query.ts';
@@ -114,7 +115,6 @@ function ValuesForm({ fields, stored }: FormProps) {
                 getFieldError(formErrors, `values.${name}`) ??
                 (isRefused && 'The API refused the stored value. Enter a new one.')
               }
-              autoComplete="off"
             />
           );
         })}
@@ -131,24 +131,14 @@ function ValuesForm({ fields, stored }: FormProps) {
 const columns: Column<OwnValues>[] = [
   {
     label: 'Server',
-    cell: ({ server, name }) => (
-      <Anchor component={Link} to={`/servers/${server}/settings/logins`} size="sm">
-        {toVisible(name)}
-      </Anchor>
-    ),
+    cell: ({ server, name }) => <TextLink to={`/servers/${server}/settings/logins`}>{toVisible(name)}</TextLink>,
   },
   { label: 'Values', cell: (entry) => <ProvidedNames {...entry} /> },
-  { label: 'Updated', cell: ({ updated_at }) => <Time at={updated_at} /> },
+  { label: 'Updated', narrow: 'hidden', cell: ({ updated_at }) => <Time at={updated_at} /> },
 ];
 
 /** Names of provided values, with those that the API refused. Their contents are never shown. */
-export function ProvidedNames({
-  provided,
-  refused = [],
-}: {
-  provided: readonly string[];
-  refused?: readonly string[];
-}) {
+export function ProvidedNames({ provided, refused = [] }: Pick<OwnValues, 'provided'> & Partial<OwnValues>) {
   return (
     <Group gap={6}>
       <Text className="th-mono" span>

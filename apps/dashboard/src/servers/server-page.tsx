@@ -1,4 +1,5 @@
-import { Box, Group, NativeSelect, Text } from '@mantine/core';
+import { Box, NativeSelect } from '@mantine/core';
+import { Fragment } from 'react';
 import { NavLink, Outlet, useLocation, useNavigate, useOutletContext, useParams } from 'react-router';
 import { ApiProblem } from '../api.ts';
 import type { ServerDetail } from '../api-types.ts';
@@ -10,7 +11,7 @@ import { Loaded } from '../ui/states/loaded.tsx';
 import { AccessBadge } from '../ui/text/access-badge.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { hasLoginPage } from './access.ts';
-import { Tags } from './list/tags.tsx';
+import { EditTags, Tags } from './list/tags.tsx';
 import { useServer } from './server-queries.ts';
 
 /** Returns the server shown in the tabs. */
@@ -83,15 +84,19 @@ function Heading({ detail }: { detail: ServerDetail }) {
       section={label}
       text={server.description && toVisible(server.description)}
       back={{ to: '/servers', label: 'Servers' }}
+      facts={[
+        [
+          'URL',
+          <Fragment key="url">
+            <span className="th-mono">{server.url}</span>
+            <CopyButton value={server.url} label="Copy URL" />
+          </Fragment>,
+        ],
+        ['Access', <AccessBadge key="access" server={server} />],
+        ...(server.tags?.length ? [['Tags', <Tags key="tags" server={server} />] as const] : []),
+      ]}
     >
-      <Tags server={server} />
-      <AccessBadge server={server} />
-      <Group gap={6} wrap="nowrap">
-        <Text className="th-mono" size="sm" component="span">
-          {server.url}
-        </Text>
-        <CopyButton value={server.url} label="Copy URL" />
-      </Group>
+      <EditTags server={server} />
     </PageHeader>
   );
 }

@@ -1,9 +1,9 @@
 import { Button, Group } from '@mantine/core';
-import { IconDownload } from '@tabler/icons-react';
 import { api, getOperationUrl } from '../api.ts';
 import type { Workspace } from '../api-types.ts';
 import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
+import { ExportButton } from '../ui/actions/export-button.tsx';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
 import { Section } from '../ui/section.tsx';
 import { toVisible } from '../ui/text/visible.ts';
@@ -24,15 +24,7 @@ export function ExportAndDeleteSection() {
   return (
     <Section title="Export and delete" text="The export contains all configurations, but no secret values.">
       <Group gap="sm">
-        <Button
-          component="a"
-          href={getOperationUrl('exportWorkspace', {})}
-          download
-          variant="default"
-          leftSection={<IconDownload size={16} />}
-        >
-          Export JSON
-        </Button>
+        <ExportButton href={getOperationUrl('exportWorkspace', {})}>Export JSON</ExportButton>
         {/* The workspace of local mode belongs to the machine and cannot be deleted. */}
         {isOwner && workspace.id.startsWith('wsp_') && (
           <Button variant="default" onClick={() => remove.ask(workspace)}>

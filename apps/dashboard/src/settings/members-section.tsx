@@ -1,11 +1,9 @@
-import { Badge, Button, Group, Select, TextInput } from '@mantine/core';
-import { useForm } from '@mantine/form';
+import { Badge, Select } from '@mantine/core';
 import { api } from '../api.ts';
 import type { Invitation, Member, Role, Workspace } from '../api-types.ts';
 import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { getFormErrorText, isEqual } from '../ui/actions/form-errors.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
@@ -13,12 +11,11 @@ import { type Column, RowName, Rows, SecondLine } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { getErrorMessage } from '../ui/states/problem-alert.tsx';
-import { Hint } from '../ui/text/hint.tsx';
 import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { formatAccess, formatName, useRemoval } from './member-access.tsx';
-import { formatRole, roleOptions } from './role-options.ts';
+import { formatRole, RoleForm, roleOptions } from './role-form.tsx';
 
 /** Member, or invited person who has not joined yet. */
 type MemberOrInvitation = Member | Invitation;
@@ -52,6 +49,7 @@ export function MembersSection() {
     { label: 'Member', cell: (person) => <MemberName person={person} /> },
     {
       label: 'Role',
+      narrow: 'end',
       cell: (person) =>
         'id' in person && isOwner && person.role_group === undefined ? (
           <RoleChoice member={person} />
@@ -150,7 +148,6 @@ function RoleChoice({ member }: { member: Member }) {
       data={roleOptions}
       value={member.role}
       onChange={(role) => role && change.mutate(role as Role)}
-      allowDeselect={false}
       error={change.error && getErrorMessage(change.error)}
       size="xs"
       maw={change.error ? 260 : 110}
@@ -159,40 +156,17 @@ function RoleChoice({ member }: { member: Member }) {
 }
 
 function InviteForm() {
-  const form = useForm<{ email: string; role: Role }>({ initialValues: { email: '', role: 'editor' } });
-  const invite = useAction({
-    run: (invited: typeof form.values) => api('inviteMember', invited),
-    toast: ({ email }) => `Invited ${toVisible(email)}`,
-    refresh: [queryKeys.members],
-    onSuccess: (_, input) => isEqual(input, form.getValues()) && form.reset(),
-  });
   return (
-    <form
-      onSubmit={form.onSubmit((values) => invite.mutate(values))}
-      noValidate
-      style={{ borderTop: '1px solid var(--th-line)' }}
-    >
-      <Group gap="sm" p="md" align="flex-start">
-        <TextInput
-          label="Invite by email"
-          placeholder="name@example.com"
-          type="email"
-          flex="1 1 14rem"
-          maw={360}
-          {...form.getInputProps('email')}
-          error={getFormErrorText(invite, form.values)}
-          autoComplete="off"
-        />
-        <Group gap="sm" wrap="nowrap" align="flex-end">
-          <Select label="Role" data={roleOptions} allowDeselect={false} w={120} {...form.getInputProps('role')} />
-          <Button type="submit" variant="default" loading={invite.isPending}>
-            Invite
-          </Button>
-        </Group>
-      </Group>
-      <Hint px="md" pb="md">
-        No email is sent. Ask them to sign in here with that address to join.
-      </Hint>
-    </form>
+    <RoleForm
+      type="email"
+      label="Invite by email"
+      roleLabel="Role"
+      placeholder="name@example.com"
+      action="Invite"
+      hint="No email is sent. Ask them to sign in here with that address to join."
+      run={({ name: email, role }) => api('inviteMember', { email, role })}
+      toast={(_, { name: email }) => `Invited ${toVisible(email)}`}
+      refresh={[queryKeys.members]}
+    />
   );
 }

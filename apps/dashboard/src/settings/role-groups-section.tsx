@@ -1,12 +1,8 @@
-import { Button, Group, Select, TextInput } from '@mantine/core';
-import { useForm } from '@mantine/form';
 import { api } from '../api.ts';
 import type { RoleGroup } from '../api-types.ts';
 import { useIsOwner } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { getFormErrorText, isEqual } from '../ui/actions/form-errors.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
-import { useAction } from '../ui/actions/use-action.ts';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
 import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -14,11 +10,11 @@ import { Loaded } from '../ui/states/loaded.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { useOperationQuery } from '../use-operation-query.ts';
-import { formatRole, roleOptions } from './role-options.ts';
+import { formatRole, RoleForm } from './role-form.tsx';
 
 const columns: Column<RoleGroup>[] = [
   { label: 'Group', cell: ({ group }) => <RowName name={toVisible(group)} /> },
-  { label: 'Role', cell: ({ role }) => formatRole(role) },
+  { label: 'Role', narrow: 'end', cell: ({ role }) => formatRole(role) },
 ];
 
 const changedKeys = [queryKeys.members, queryKeys.roleGroups, queryKeys.session];
@@ -62,52 +58,19 @@ export function RoleGroupsSection() {
           )
         }
       </Loaded>
-      {isOwner && query.data && <AddForm roleGroups={roleGroups} />}
+      {isOwner && query.data && (
+        <RoleForm
+          label="Group"
+          roleLabel="Role of the group"
+          placeholder="support"
+          action="Add"
+          hint="A group makes no one a member. Invite people first."
+          run={({ name: group, role }) => api('setRoleGroups', { role_groups: [...roleGroups, { group, role }] })}
+          toast={(_, { name, role }) => `Members in ${name} get the role ${role} when they next sign in`}
+          refresh={changedKeys}
+        />
+      )}
       {removal.dialog}
     </Section>
-  );
-}
-
-function AddForm({ roleGroups }: { roleGroups: readonly RoleGroup[] }) {
-  const form = useForm<RoleGroup>({ initialValues: { group: '', role: 'editor' } });
-  const add = useAction({
-    run: (added: RoleGroup) => api('setRoleGroups', { role_groups: [...roleGroups, added] }),
-    toast: (_, { group, role }) => `Members in ${group} get the role ${role} when they next sign in`,
-    refresh: changedKeys,
-    onSuccess: (_, input) => isEqual(input, form.getValues()) && form.reset(),
-  });
-  return (
-    <form
-      onSubmit={form.onSubmit((values) => add.mutate(values))}
-      noValidate
-      style={{ borderTop: '1px solid var(--th-line)' }}
-    >
-      <Group gap="sm" p="md" align="flex-start">
-        <TextInput
-          label="Group"
-          placeholder="support"
-          flex="1 1 14rem"
-          maw={360}
-          {...form.getInputProps('group')}
-          error={getFormErrorText(add, form.values)}
-          autoComplete="off"
-        />
-        <Group gap="sm" wrap="nowrap" align="flex-end">
-          <Select
-            label="Role of the group"
-            data={roleOptions}
-            allowDeselect={false}
-            w={140}
-            {...form.getInputProps('role')}
-          />
-          <Button type="submit" variant="default" loading={add.isPending}>
-            Add
-          </Button>
-        </Group>
-      </Group>
-      <Hint px="md" pb="md">
-        A group makes no one a member. Invite people first.
-      </Hint>
-    </form>
   );
 }

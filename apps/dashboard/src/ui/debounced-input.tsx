@@ -24,7 +24,6 @@ export function DebouncedInput({ value, onChange, ...rest }: Props) {
   return (
     <TextInput
       className="th-filter"
-      autoComplete="off"
       maxLength={100}
       {...rest}
       value={text}

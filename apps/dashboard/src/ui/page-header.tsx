@@ -14,11 +14,13 @@ type Props = {
   guide?: Guide;
   /** Parent page. */
   back?: { to: string; label: string };
+  /** Facts with labels, below the title. */
+  facts?: readonly (readonly [label: string, value: ReactNode])[];
   children?: ReactNode;
 };
 
 /** Page heading with actions on the right. */
-export function PageHeader({ title, section, text, guide, back, children }: Props) {
+export function PageHeader({ title, section, text, guide, back, facts, children }: Props) {
   useDocumentTitle(`${section === undefined ? '' : `${section} – `}${title} – Toolhost`);
   const address = guide && getGuideUrl(guide);
   return (
@@ -32,7 +34,7 @@ export function PageHeader({ title, section, text, guide, back, children }: Prop
         </Anchor>
       )}
       <Group justify="space-between" gap="sm">
-        <Title order={1} miw={0} flex="1 1 0">
+        <Title order={1} miw="9rem" flex="1 1 0">
           {title}
         </Title>
         <Group gap="xs" mih={32}>
@@ -59,6 +61,16 @@ export function PageHeader({ title, section, text, guide, back, children }: Prop
         <Text c="dimmed" mt={4} maw={720}>
           {text}
         </Text>
+      )}
+      {facts && (
+        <dl className="th-header-facts">
+          {facts.map(([label, value]) => (
+            <div key={label}>
+              <dt>{label}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
       )}
     </Box>
   );

@@ -15,21 +15,17 @@ function formatHttp({ method, url, headers, body }: WireRequest): string {
 
 /** HTTP request as sent over the wire, or as a curl command. */
 export function RequestView({ request, curl }: { request: WireRequest; curl?: string | undefined }) {
-  const [format, setFormat] = useState('http');
+  const [format, setFormat] = useState('HTTP');
   const isCurl = format === 'curl' && curl !== undefined;
   return (
     <Stack gap="xs" align="stretch">
       {curl !== undefined && (
         <SegmentedControl
-          size="xs"
           w={160}
           aria-label="Request format"
           value={format}
           onChange={setFormat}
-          data={[
-            { value: 'http', label: 'HTTP' },
-            { value: 'curl', label: 'curl' },
-          ]}
+          data={['HTTP', 'curl']}
         />
       )}
       <CodeBlock code={isCurl ? curl : formatHttp(request)} label={isCurl ? 'request as curl' : 'request'} />

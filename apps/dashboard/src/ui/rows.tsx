@@ -1,14 +1,15 @@
 import { ActionIcon, Menu, Text, VisuallyHidden } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
 import { Children, Fragment, isValidElement, type MouseEvent, type ReactNode, useId } from 'react';
+import { toVisible } from './text/visible.ts';
 
 export type Column<Row> = {
   label: string;
   cell: (row: Row) => ReactNode;
-  /** True for numbers and actions, which are right-aligned. */
+  /** True for numbers, which are right-aligned. */
   isEndAligned?: boolean;
-  /** True if the label is only for screen readers. */
-  isLabelHidden?: boolean;
+  /** Place in a narrow window: on the first line, or on the second, where numbers have their label ("Calls 12"). */
+  narrow?: 'title' | 'end' | 'fact' | 'labeled' | 'hidden';
 };
 
 type Props<Row> = {
@@ -23,7 +24,7 @@ type Props<Row> = {
   onOpen?: (row: Row) => void;
 };
 
-/** Table that becomes a list of cards in a narrow window. */
+/** Table whose rows have two lines in a narrow window: the first cell and the outcome, then the other facts. */
 export function Rows<Row>({ label, columns, rows, getKey, getGroup, onOpen, actions }: Props<Row>) {
   const id = useId();
   return (
@@ -32,7 +33,7 @@ export function Rows<Row>({ label, columns, rows, getKey, getGroup, onOpen, acti
         <tr>
           {columns.map((column) => (
             <th key={column.label} scope="col" data-end={column.isEndAligned || undefined}>
-              {column.isLabelHidden ? <VisuallyHidden>{column.label}</VisuallyHidden> : column.label}
+              {column.label}
             </th>
           ))}
           {actions && (
@@ -53,11 +54,12 @@ export function Rows<Row>({ label, columns, rows, getKey, getGroup, onOpen, acti
               </tr>
             )}
             <tr data-link={onOpen && true} onClick={onOpen && ignoreLinks(() => onOpen(row))}>
-              {columns.map(({ label: name, isLabelHidden, isEndAligned, cell }, index) => (
+              {columns.map(({ label: name, isEndAligned, cell, ...column }, index) => (
                 <td
                   key={name}
                   {...(index === 0 && { id: `${id}${rowIndex}` })}
-                  data-label={isLabelHidden || index === 0 ? undefined : name}
+                  data-label={name}
+                  data-narrow={column.narrow ?? (index === 0 ? 'title' : isEndAligned ? 'labeled' : 'fact')}
                   data-end={isEndAligned || undefined}
                 >
                   {cell(row)}
@@ -106,7 +108,7 @@ function RowMenu({ nameId, children }: { nameId: string; children: ReactNode }) 
 export function RowName({ name, children }: { name: ReactNode; children?: ReactNode }) {
   return (
     <div>
-      <Text fw={500} inherit>
+      <Text fw={500} inherit className="th-row-name">
         {name}
       </Text>
       {children && <SecondLine>{children}</SecondLine>}
@@ -119,11 +121,26 @@ export function SecondLine({ children }: { children: ReactNode }) {
   return <div className="th-second-line">{children}</div>;
 }
 
+/** Names on one line. The tooltip has those that do not fit. */
+export function Names({ list, empty }: { list: readonly string[]; empty: string }) {
+  const text = toVisible(list.join(', '));
+  if (text === '') return empty;
+  return (
+    <Text inherit lineClamp={1} title={text}>
+      {text}
+    </Text>
+  );
+}
+
 /** Number in a table. Zero is a muted dash, so that the others stand out. */
 export function Count({ value }: { value: number | undefined }) {
-  if (value) return value.toLocaleString('en');
+  return value ? value.toLocaleString('en') : <Dash />;
+}
+
+/** Dash for an absent value, which a narrow window omits. */
+export function Dash() {
   return (
-    <Text span inherit c="dimmed">
+    <Text span inherit c="dimmed" className="th-none">
       –
     </Text>
   );

@@ -4,6 +4,7 @@ import { PasswordInput, type PasswordInputProps } from '@mantine/core';
 export function SecretInput(props: PasswordInputProps) {
   return (
     <PasswordInput
+      autoComplete="new-password"
       {...props}
       aria-invalid={props.error ? true : undefined}
       visibilityToggleButtonProps={{ 'aria-label': 'Show value' }}

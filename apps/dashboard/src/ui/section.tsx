@@ -17,7 +17,7 @@ export function Section({ title, isTitleHidden = false, text, actions, isFlush =
   return (
     <Box component="section" className="th-section" aria-labelledby={id}>
       <Group justify="space-between" align="flex-start" gap="sm" mb={isTitleHidden && !text ? 0 : 'sm'}>
-        <Box miw={0} flex="1 1 16rem">
+        <Box miw={0} flex="1 1 12rem">
           <Title order={2} id={id} {...(isTitleHidden && { className: 'th-unseen' })}>
             {title}
           </Title>

@@ -1,12 +1,10 @@
 import { SimpleGrid } from '@mantine/core';
 import type { ReactNode } from 'react';
 
-type Props = { children: ReactNode; from?: 'xs' | 'sm'; maw?: number };
-
-/** Two-column form layout. One column if the window is narrower than the breakpoint `from`. */
-export function TwoColumns({ children, from = 'xs', maw }: Props) {
+/** Two-column form layout, with one column in a narrow window. */
+export function TwoColumns({ children }: { children: ReactNode }) {
   return (
-    <SimpleGrid cols={{ base: 1, [from]: 2 }} spacing="sm" maw={maw}>
+    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" maw={640}>
       {children}
     </SimpleGrid>
   );

@@ -1,5 +1,5 @@
-import { Button, Select, Stack } from '@mantine/core';
-import { IconChartBar, IconDownload } from '@tabler/icons-react';
+import { Select, Stack } from '@mantine/core';
+import { IconChartBar } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
 import { useSearchParams } from 'react-router';
 import { getOperationUrl } from '../api.ts';
@@ -7,6 +7,7 @@ import type { Usage } from '../api-types.ts';
 import { callerLabels } from '../calls/call-labels.tsx';
 import { useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
+import { ExportButton } from '../ui/actions/export-button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Count, RowName, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
@@ -38,18 +39,9 @@ export function UsagePage() {
           data={periods.filter(({ value }) => Number(value) <= Math.max(30, retentionDays))}
           value={selectedDays}
           onChange={(value) => setSearch({ days: value ?? '30' }, { replace: true })}
-          allowDeselect={false}
           w={150}
         />
-        <Button
-          component="a"
-          href={getOperationUrl('exportUsage', { days })}
-          download
-          variant="default"
-          leftSection={<IconDownload size={16} />}
-        >
-          Export CSV
-        </Button>
+        <ExportButton href={getOperationUrl('exportUsage', { days })}>Export CSV</ExportButton>
       </PageHeader>
       <Loaded query={query}>
         {(usage) =>
@@ -86,10 +78,7 @@ const columns: Column<Row>[] = [
     cell: ({ server, caller, caller_name: name }) => (
       <RowName
         name={
-          <TextLink
-            inherit
-            to={`/calls?server=${server}&period=30d&${callerLabels[caller] ? 'caller' : 'key'}=${caller}`}
-          >
+          <TextLink to={`/calls?server=${server}&period=30d&${callerLabels[caller] ? 'caller' : 'key'}=${caller}`}>
             {callerLabels[caller] ?? toVisible(name ?? 'Deleted key')}
           </TextLink>
         }
@@ -99,6 +88,6 @@ const columns: Column<Row>[] = [
     ),
   },
   { label: 'Server', cell: ({ server }) => toVisible(server) },
-  { label: 'Calls', isEndAligned: true, cell: ({ calls }) => <Count value={calls} /> },
+  { label: 'Calls', narrow: 'end', isEndAligned: true, cell: ({ calls }) => <Count value={calls} /> },
   { label: 'Failed', isEndAligned: true, cell: ({ errors }) => <Count value={errors} /> },
 ];

@@ -3,11 +3,11 @@ import { IconDownload, IconSearch } from '@tabler/icons-react';
 import { type ClientConnection, clientGroups, type DeclaredClient } from '@toolhost/mcp-clients/client';
 import { clients, findObstacle } from '@toolhost/mcp-clients/clients';
 import { useState } from 'react';
-import { Link } from 'react-router';
 import { getGuideUrl } from '../../guides.ts';
 import { Section } from '../../ui/section.tsx';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
 import { Hint } from '../../ui/text/hint.tsx';
+import { TextLink } from '../../ui/text/text-link.tsx';
 import { useCurrentServer } from '../server-page.tsx';
 
 /** Clients that are selected at first: the first one that can use the server. */
@@ -116,9 +116,9 @@ function ObstacleAlert({ client, connection }: Props) {
   const addLogin = (
     <>
       Let people log in, in the{' '}
-      <Anchor component={Link} to={`/servers/${server.slug}/settings`} size="sm" underline="always">
+      <TextLink to={`/servers/${server.slug}/settings`} underline="always">
         settings
-      </Anchor>
+      </TextLink>
       , or choose another client.
     </>
   );

@@ -116,7 +116,6 @@ function useSelectedView() {
             ]}
             value={view ?? ''}
             onChange={choose}
-            allowDeselect={false}
             maw={480}
           />
         </Section>

@@ -21,7 +21,6 @@ export function TokenCredential({ credential, onCredential }: Props) {
         onChange={(event) => onCredential(event.currentTarget.value.replace(/^(?:Authorization:\s*)?Bearer\s+/i, ''))}
         error={/\s/.test(credential) && 'A token contains no spaces. Paste only the token.'}
         className="th-mono"
-        autoComplete="off"
         maw={480}
       />
     </Section>

@@ -1,6 +1,6 @@
-import { Anchor, Radio, Stack, Text } from '@mantine/core';
-import { Link } from 'react-router';
+import { Radio, Stack, Text } from '@mantine/core';
 import { Section } from '../../ui/section.tsx';
+import { TextLink } from '../../ui/text/text-link.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { asList, asText, getLoginFields, getValueAt } from '../config.ts';
 import { useCurrentServer } from '../server-page.tsx';
@@ -36,9 +36,9 @@ export function LoginChoice({ usesKey, onChange }: Props) {
         {usesKey && isPersonal && (
           <Text size="sm">
             Your key works once you have entered your values under{' '}
-            <Anchor component={Link} to={`/servers/${server.slug}/logins`} size="sm" underline="always">
+            <TextLink to={`/servers/${server.slug}/logins`} underline="always">
               Logins
-            </Anchor>
+            </TextLink>
             .
           </Text>
         )}

@@ -70,7 +70,7 @@ function ServerSection() {
   return (
     <Section title="Server">
       <Stack gap="sm">
-        <TwoColumns from="sm">
+        <TwoColumns>
           <Input
             kind="text"
             edited={{ ...name, set: setName, touch: leaveName }}

@@ -109,7 +109,6 @@ function useView(startsInJson: boolean) {
   const view = isNew ? startView : lastView;
   const control = (
     <SegmentedControl
-      size="xs"
       className="th-modes"
       data={[
         { value: 'form', label: 'Form' },

@@ -88,15 +88,7 @@ export function Input({ edited, ...field }: Texts & Kind & { edited: Edited }) {
     set(currentTarget.value === '' && !isRequired ? undefined : currentTarget.value);
   switch (field.kind) {
     case 'text':
-      return (
-        <TextInput
-          {...sharedProps}
-          value={asText(value)}
-          onChange={handleChange}
-          autoComplete="off"
-          spellCheck={!field.isMono}
-        />
-      );
+      return <TextInput {...sharedProps} value={asText(value)} onChange={handleChange} spellCheck={!field.isMono} />;
     case 'long':
       return (
         <Textarea {...sharedProps} value={asText(value)} onChange={handleChange} autosize minRows={2} maxRows={10} />

@@ -2,8 +2,8 @@ import { Alert, Anchor, Box, Button, Group, List, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { parseMovedSecret } from '@toolhost/tool-config/moved-secret';
 import type { ReactNode } from 'react';
-import { Link } from 'react-router';
 import { toSentence } from '../../ui/states/problem-alert.tsx';
+import { TextLink } from '../../ui/text/text-link.tsx';
 import { asText } from '../config.ts';
 import { useEditor, useEditorState, useIsChanged, useValue } from './model/editor-context.ts';
 import type { Finding } from './model/findings.ts';
@@ -91,14 +91,9 @@ export function SecretsToSet({ isChanged }: { isChanged: boolean }) {
                 Save first, then set it under Secrets.
               </Text>
             ) : (
-              <Anchor
-                component={Link}
-                to={`/servers/${slug}/settings/secrets?name=${name}`}
-                size="sm"
-                underline="always"
-              >
+              <TextLink to={`/servers/${slug}/settings/secrets?name=${name}`} underline="always">
                 Set {name} again
-              </Anchor>
+              </TextLink>
             )}
           </List.Item>
         ))}

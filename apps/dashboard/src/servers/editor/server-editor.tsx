@@ -69,7 +69,6 @@ export function ServerEditor() {
             onChange={(event) => setMessage(event.currentTarget.value)}
             maxLength={200}
             w={{ base: '100%', sm: 280 }}
-            autoComplete="off"
           />
         }
         conflict={<ConflictAlert base={base} slug={slug} error={save.error} onResolved={save.reset} />}

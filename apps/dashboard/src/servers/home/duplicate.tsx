@@ -8,6 +8,7 @@ import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
+import { getFieldError } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
@@ -98,10 +99,8 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
   );
 }
 
-function getProblemText(problems: Plan['problems'], field: string): string | undefined {
-  const problem = problems.find(({ path }) => path === field);
-  return problem && toSentence(problem.message);
-}
+const getProblemText = (problems: Plan['problems'], field: string) =>
+  getFieldError({ problems, failure: undefined }, field);
 
 const copyFieldLabels = { name: 'Copy name', base_url: 'Copy base URL' } as const;
 
@@ -142,7 +141,6 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
               value={input[field] ?? plan[field]}
               onChange={(event) => onInput({ ...input, [field]: event.currentTarget.value })}
               error={getProblemText(problems, field)}
-              autoComplete="off"
               spellCheck={false}
             />
           ),
@@ -155,7 +153,6 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
           value={secrets[name] ?? ''}
           onChange={(event) => onSecrets({ ...secrets, [name]: event.currentTarget.value })}
           required={required}
-          autoComplete="new-password"
         />
       ))}
       {problems

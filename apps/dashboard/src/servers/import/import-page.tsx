@@ -50,6 +50,7 @@ function ImportFlow() {
       <SourceForm
         title="API description"
         text="OpenAPI or Swagger, a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR."
+        readSource={source}
         onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
         formErrors={readErrors}
@@ -181,7 +182,6 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
               {...describeSecret(name, description, baseUrl)}
               value={state.secrets[name] ?? ''}
               onChange={(event) => state.setSecrets({ ...state.secrets, [name]: event.currentTarget.value })}
-              autoComplete="new-password"
             />
           ))}
           {remarks.length > 0 && (

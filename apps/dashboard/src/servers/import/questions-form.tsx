@@ -43,7 +43,6 @@ export function QuestionsForm({ questions, answers, onAnswers, onAnswered, formE
               <Input
                 key={name}
                 {...field}
-                autoComplete="new-password"
                 onBlur={() => beforeClick(() => onAnswered?.(answers))}
                 value={answers[name] ?? assumed}
                 onChange={(event) => change(event.currentTarget.value)}
@@ -69,14 +68,12 @@ export function QuestionsForm({ questions, answers, onAnswers, onAnswered, formE
                   onAnswers(next);
                   onAnswered?.(next);
                 }}
-                allowDeselect={false}
               />
               {prefix !== undefined && answer !== null && (
                 <TextInput
                   label={prefix === 'header:' ? 'Header name' : 'Parameter name'}
                   value={answer.slice(prefix.length)}
                   onChange={(event) => change(prefix + event.currentTarget.value)}
-                  autoComplete="new-password"
                   onBlur={() => beforeClick(() => onAnswered?.(answers))}
                 />
               )}

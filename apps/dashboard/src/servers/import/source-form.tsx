@@ -1,4 +1,4 @@
-import { Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
+import { Box, Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
 import { decodeDocument } from '@toolhost/json/document-text';
 import { type DragEvent, type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react';
@@ -16,6 +16,8 @@ type Props = {
   text: string;
   /** Initial URL. */
   url?: string | undefined;
+  /** Source that was read, which the form shows in one line until it is changed. */
+  readSource: Source | undefined;
   onRead: (source: Source) => void;
   isReading: boolean;
   formErrors: FormErrors;
@@ -39,16 +41,35 @@ function findProblem(text: string): string | undefined {
   return filePattern.test(text) ? 'This is the name of a file on your computer. Press Choose file instead.' : undefined;
 }
 
-export function SourceForm({
-  title,
-  text: description,
-  url: initialUrl,
-  onRead,
-  isReading,
-  formErrors,
-  children,
-}: Props) {
-  const [text, setText] = useState(initialUrl ?? '');
+function findFileProblem({ name, size }: File): string | undefined {
+  return size > maxBytes
+    ? `${name} is larger than 16 MB. Enter its address, or import it with the command line.`
+    : undefined;
+}
+
+/** Form for the source. Once it was read, it is a line with a button that shows the form again. */
+export function SourceForm(props: Props) {
+  const { title, readSource } = props;
+  const [changedSource, setChangedSource] = useState<Source>();
+  const isCollapsed = readSource !== undefined && readSource !== changedSource;
+  const changeButton = (
+    <Button variant="default" onClick={() => setChangedSource(readSource)}>
+      Change
+    </Button>
+  );
+  return (
+    <>
+      {isCollapsed && <Section title={title} text={readSource.url ?? 'Pasted text or a file'} actions={changeButton} />}
+      <Box display={isCollapsed ? 'none' : 'block'}>
+        <SourceFields {...props} />
+      </Box>
+    </>
+  );
+}
+
+function SourceFields(props: Props) {
+  const { onRead, isReading, formErrors } = props;
+  const [text, setText] = useState(props.url ?? '');
   const [credential, setCredential] = useState({ header: 'Authorization', value: '' });
   const [problem, setProblem] = useState<string>();
   const [sentText, setSentText] = useState('');
@@ -56,13 +77,10 @@ export function SourceForm({
   const readFile = async (file: File | null | undefined) => {
     if (!file) return;
     setSentText(text);
-    setProblem(
-      file.size > maxBytes
-        ? `${file.name} is larger than 16 MB. Enter its address, or import it with the command line.`
-        : undefined,
-    );
+    setProblem(findFileProblem(file));
     if (file.size <= maxBytes) onRead({ document: decodeDocument(new Uint8Array(await file.arrayBuffer())) });
   };
+  const drop = useDrop((file) => void readFile(file));
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const found = findProblem(text.trim());
@@ -88,8 +106,8 @@ export function SourceForm({
     problems: formErrors.problems.filter(({ path }) => !/^(?:url|document|headers|for)/.test(path)),
   };
   return (
-    <Section title={title} text={description}>
-      <form onSubmit={submit} noValidate {...useDrop((file) => void readFile(file))}>
+    <Section title={props.title} text={props.text}>
+      <form onSubmit={submit} noValidate {...drop}>
         <Stack gap="sm">
           <FormErrorAlert formErrors={otherErrors} title="Description not read" />
           <Textarea
@@ -114,9 +132,9 @@ export function SourceForm({
             onCredential={setCredential}
             error={getFieldError(formErrors, 'headers')}
           />
-          {children}
+          {props.children}
           <Group gap="sm">
-            <Button type="submit" loading={isReading}>
+            <Button type="submit" loading={isReading} variant={props.readSource ? 'default' : 'filled'}>
               Read description
             </Button>
             <FileButton onChange={(file) => void readFile(file)} accept=".json,.yaml,.yml,.har,.txt,.http,.bru">
@@ -158,7 +176,6 @@ function CredentialFields({ credential, onCredential, error }: CredentialProps) 
           placeholder="Bearer …"
           flex="2 1 14rem"
           value={credential.value}
-          autoComplete="off"
           onChange={(event) => onCredential({ ...credential, value: event.currentTarget.value })}
           error={error}
         />

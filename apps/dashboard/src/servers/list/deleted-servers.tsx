@@ -1,4 +1,4 @@
-import { Box, Text } from '@mantine/core';
+import { Box } from '@mantine/core';
 import { api } from '../../api.ts';
 import type { DeletedServer } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
@@ -7,7 +7,7 @@ import { RowButton } from '../../ui/actions/row-button.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
 import { Collapsible } from '../../ui/collapsible.tsx';
-import { type Column, Rows } from '../../ui/rows.tsx';
+import { type Column, RowName, Rows } from '../../ui/rows.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { useOperationQuery } from '../../use-operation-query.ts';
@@ -16,20 +16,19 @@ const columns: Column<DeletedServer>[] = [
   {
     label: 'Server',
     cell: ({ name, slug }) => (
-      <div>
-        <Text fw={600} size="sm">
-          {toVisible(name)}
-        </Text>
-        <Text size="xs" c="dimmed" className="th-mono">
-          /mcp/{slug}
-        </Text>
-      </div>
+      <RowName name={toVisible(name)}>
+        <span className="th-mono">/mcp/{slug}</span>
+      </RowName>
     ),
   },
   { label: 'Tools', cell: ({ tool_count }) => tool_count, isEndAligned: true },
   { label: 'Secrets', cell: ({ secret_count }) => secret_count, isEndAligned: true },
-  { label: 'Deleted', cell: ({ deleted_at }) => <Time at={deleted_at} /> },
-  { label: 'Restorable until', cell: ({ restorable_until }) => <Time at={restorable_until} /> },
+  { label: 'Deleted', narrow: 'hidden', cell: ({ deleted_at }) => <Time at={deleted_at} /> },
+  {
+    label: 'Restorable until',
+    narrow: 'labeled',
+    cell: ({ restorable_until }) => <Time at={restorable_until} />,
+  },
 ];
 
 /** Deleted servers that can still be restored. */

@@ -1,9 +1,10 @@
-import { Anchor, Badge, Box, Group, Text } from '@mantine/core';
+import { Badge, Group, Text } from '@mantine/core';
 import { formatImportChanges } from '@toolhost/server/operations/import-changes';
 import { Link, useNavigate } from 'react-router';
 import type { Activity, ServerRecord } from '../../api-types.ts';
-import { type Column, Rows } from '../../ui/rows.tsx';
+import { type Column, Count, RowName, Rows } from '../../ui/rows.tsx';
 import { AccessBadge } from '../../ui/text/access-badge.tsx';
+import { TextLink } from '../../ui/text/text-link.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { type Listing, useActivity } from '../server-queries.ts';
@@ -13,48 +14,52 @@ const createColumns = (activities: ReadonlyMap<string, Activity>): Column<Server
   {
     label: 'Server',
     cell: (server) => (
-      <Box maw={420}>
-        <Group gap={6}>
-          <Anchor component={Link} to={`/servers/${server.slug}`} fw={600} c="var(--mantine-color-text)">
-            {toVisible(server.name)}
-          </Anchor>
-          <ImportBadge server={server} />
-        </Group>
-        <Group gap={6}>
-          <Text size="xs" c="dimmed" className="th-mono">
-            /mcp/{server.slug}
-          </Text>
-          <Tags server={server} />
-        </Group>
-      </Box>
+      <RowName
+        name={
+          <>
+            <TextLink to={`/servers/${server.slug}`}>{toVisible(server.name)}</TextLink> <ImportBadge server={server} />
+          </>
+        }
+      >
+        <span className="th-mono">
+          <span data-narrow="hidden">/mcp/</span>
+          {server.slug}
+        </span>{' '}
+        <Tags server={server} />
+      </RowName>
     ),
   },
-  { label: 'Access', cell: (server) => <AccessBadge server={server} /> },
+  { label: 'Access', narrow: 'hidden', cell: (server) => <AccessBadge server={server} /> },
   { label: 'Tools', cell: (server) => server.tool_count, isEndAligned: true },
-  { label: 'Calls, 24 h', cell: ({ slug }) => <Calls activity={activities.get(slug)} /> },
-  { label: 'Changed', cell: (server) => <Time at={server.updated_at} /> },
+  { label: 'Calls, 24 h', cell: ({ slug }) => <Calls activity={activities.get(slug)} />, isEndAligned: true },
+  {
+    label: 'Failed',
+    cell: ({ slug }) => (
+      <Text span inherit c="var(--th-bad)">
+        <Count value={activities.get(slug)?.errors} />
+      </Text>
+    ),
+    isEndAligned: true,
+  },
+  { label: 'Changed', narrow: 'hidden', cell: (server) => <Time at={server.updated_at} /> },
 ];
 
-type ServerListProps = {
-  servers: readonly ServerRecord[];
-  listing: Listing;
-  /** Cursors of the pages that contained the servers. */
-  cursors: readonly (string | undefined)[];
-};
+/** Cursors of the pages that contained the servers. */
+export type Cursors = readonly (string | undefined)[];
+
+type ServerListProps = { servers: readonly ServerRecord[]; listing: Listing; cursors: Cursors };
 
 export function ServerList({ servers, listing, cursors }: ServerListProps) {
   const navigate = useNavigate();
   const columns = createColumns(useActivity(listing, cursors));
   return (
-    <div className="th-card">
-      <Rows
-        label="Servers"
-        columns={columns}
-        rows={servers}
-        getKey={(server) => server.id}
-        onOpen={(server) => navigate(`/servers/${server.slug}`)}
-      />
-    </div>
+    <Rows
+      label="Servers"
+      columns={columns}
+      rows={servers}
+      getKey={(server) => server.id}
+      onOpen={(server) => navigate(`/servers/${server.slug}`)}
+    />
   );
 }
 
@@ -67,8 +72,6 @@ function ImportBadge({ server: { slug, imported } }: { server: ServerRecord }) {
       component={Link}
       to={`/servers/${slug}/settings/import`}
       color={error === undefined ? 'blue' : 'yellow'}
-      size="sm"
-      className="th-badge-link"
       title={error ?? (counts && formatImportChanges(counts))}
     >
       {error === undefined ? 'API changed' : 'API unreadable'}
@@ -80,16 +83,11 @@ const noActivity = { calls: 0, errors: 0, hourly: Array.from({ length: 24 }, () 
 
 function Calls({ activity = noActivity }: { activity: Omit<Activity, 'slug'> | undefined }) {
   return (
-    <Group gap="sm" wrap="nowrap">
+    <Group gap="sm" wrap="nowrap" justify="flex-end">
       <Sparkline activity={activity} />
-      <Box miw={48}>
-        <Text size="sm">{activity.calls.toLocaleString('en')}</Text>
-        {activity.errors > 0 && (
-          <Text size="xs" c="var(--th-bad)">
-            {activity.errors.toLocaleString('en')} failed
-          </Text>
-        )}
-      </Box>
+      <Text span inherit miw={40}>
+        <Count value={activity.calls} />
+      </Text>
     </Group>
   );
 }

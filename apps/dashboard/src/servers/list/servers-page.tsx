@@ -1,18 +1,17 @@
-import { Button, Group, Select, Stack } from '@mantine/core';
+import { Button, Group, Select } from '@mantine/core';
 import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { InvitationAlert } from '../../frame/invitation-alert.tsx';
 import { useCanEdit } from '../../frame/session.ts';
 import { SearchInput } from '../../ui/debounced-input.tsx';
 import { PageHeader } from '../../ui/page-header.tsx';
-import { NextPageButton } from '../../ui/paged-list.tsx';
+import { PagedList } from '../../ui/paged-list.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
-import { Loaded } from '../../ui/states/loaded.tsx';
 import { useUrlState } from '../../ui/use-url-state.ts';
 import { FirstServer } from '../new/start-choices.tsx';
 import { type Listing, useServerPages } from '../server-queries.ts';
 import { DeletedServers } from './deleted-servers.tsx';
-import { ServerList } from './server-list.tsx';
+import { type Cursors, ServerList } from './server-list.tsx';
 
 const sorts = [
   { value: '', label: 'Newest first' },
@@ -56,36 +55,30 @@ export function ServersPage() {
             data={sorts}
             value={sort ?? ''}
             onChange={(value) => set('sort', value)}
-            allowDeselect={false}
           />
         </Group>
       )}
-      <Loaded query={pages}>
-        {({ pages: loadedPages, pageParams }) => {
-          const servers = loadedPages.flatMap((page) => page.servers);
-          if (hasNoServers) return <FirstServer />;
-          return (
-            <Stack>
-              {servers.length === 0 ? (
-                <div className="th-card">
-                  <Empty
-                    icon={<IconSearch size={24} />}
-                    title="No matching servers"
-                    text="Names, slugs, and tags are searched. Use “Find anything” to search tools as well."
-                  >
-                    <Button variant="default" onClick={clear}>
-                      Show all servers
-                    </Button>
-                  </Empty>
-                </div>
-              ) : (
-                <ServerList servers={servers} listing={listing} cursors={pageParams as (string | undefined)[]} />
-              )}
-              <NextPageButton pages={pages}>Show more servers</NextPageButton>
-            </Stack>
-          );
-        }}
-      </Loaded>
+      {hasNoServers ? (
+        <FirstServer />
+      ) : (
+        <PagedList pages={pages} getRows={(page) => page.servers} nextPageLabel="Show more servers">
+          {(servers) =>
+            servers.length === 0 ? (
+              <Empty
+                icon={<IconSearch size={24} />}
+                title="No matching servers"
+                text="Names, slugs, and tags are searched. Use “Find anything” to search tools as well."
+              >
+                <Button variant="default" onClick={clear}>
+                  Show all servers
+                </Button>
+              </Empty>
+            ) : (
+              <ServerList servers={servers} listing={listing} cursors={pages.data?.pageParams as Cursors} />
+            )
+          }
+        </PagedList>
+      )}
       <DeletedServers />
     </>
   );

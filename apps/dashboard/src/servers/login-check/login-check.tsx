@@ -115,11 +115,8 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
   );
 }
 
-function LoginSuccess({
-  result: { scopes, missing_scopes: missing, expires_in_s: seconds, renewable, person },
-}: {
-  result: LoginResult;
-}) {
+function LoginSuccess({ result }: { result: LoginResult }) {
+  const { scopes, missing_scopes: missing, expires_in_s: seconds, renewable, person } = result;
   return (
     <Alert color="green" icon={<IconCircleCheck size={18} />} title="Login works">
       <Stack gap={6}>

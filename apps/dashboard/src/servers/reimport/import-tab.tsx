@@ -138,6 +138,7 @@ function ReimportFlow({ url, prefix }: { url: string | undefined; prefix: string
         title="Reimport"
         text="Reads the description again. Your edits are kept; all other fields are updated from the description. You can review the changes before anything is saved."
         url={url}
+        readSource={readResult?.source}
         onRead={(source) => readAction.mutate(source)}
         isReading={readAction.isPending}
         formErrors={getFormErrors(readAction, readAction.variables ?? {})}

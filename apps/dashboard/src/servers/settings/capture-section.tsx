@@ -1,6 +1,5 @@
-import { Anchor, Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
+import { Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
-import { Link } from 'react-router';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
@@ -9,6 +8,7 @@ import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
 import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { TextLink } from '../../ui/text/text-link.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { useCurrentServer } from '../server-page.tsx';
 
@@ -40,9 +40,9 @@ export function CaptureSection() {
         {capture_until && (
           <Text size="sm">
             Ends <Time at={capture_until} />. See the{' '}
-            <Anchor component={Link} to={`/calls?server=${server.slug}`} size="sm" underline="always">
+            <TextLink to={`/calls?server=${server.slug}`} underline="always">
               calls
-            </Anchor>
+            </TextLink>
             .
           </Text>
         )}
@@ -52,7 +52,6 @@ export function CaptureSection() {
             data={spans}
             value={hours}
             onChange={(value) => setHours(value ?? '1')}
-            allowDeselect={false}
             error={failure && getErrorMessage(failure)}
             disabled={!canEdit}
           />

@@ -4,11 +4,11 @@ import { api } from '../../api.ts';
 import type { Limit, LimitUsage, ServerLimits, UpstreamState } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
+import { getFieldError, getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
-import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
+import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
 import { useOperationQuery } from '../../use-operation-query.ts';
@@ -65,7 +65,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
       fields.every((field) => input[field] === '') ? 'Restored the default limits' : 'Saved the limits',
     refresh: [queryKeys.limits(limits.slug)],
   });
-  const { problems, failure } = getFormErrors(save, values);
+  const formErrors = getFormErrors(save, values);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate(values);
@@ -77,27 +77,24 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
   };
   return (
     <Stack component="form" gap="sm" onSubmit={submit}>
-      {failure && <ProblemAlert error={failure} />}
-      <TwoColumns maw={656}>
-        {fields.map((field) => {
-          const problem = problems.find(({ path }) => path === field);
-          return (
-            <NumberInput
-              key={field}
-              label={labels[field]}
-              description={describeLimit(limits[field], limits.workspace[field])}
-              placeholder={getPlaceholder(limits[field])}
-              clampBehavior="none"
-              hideControls
-              thousandSeparator=","
-              inputMode="numeric"
-              readOnly={!canEdit}
-              value={values[field]}
-              onChange={(value) => setEdits({ ...edits, [field]: value })}
-              error={problem && toSentence(problem.message)}
-            />
-          );
-        })}
+      {formErrors.failure && <ProblemAlert error={formErrors.failure} />}
+      <TwoColumns>
+        {fields.map((field) => (
+          <NumberInput
+            key={field}
+            label={labels[field]}
+            description={describeLimit(limits[field], limits.workspace[field])}
+            placeholder={getPlaceholder(limits[field])}
+            clampBehavior="none"
+            hideControls
+            thousandSeparator=","
+            inputMode="numeric"
+            readOnly={!canEdit}
+            value={values[field]}
+            onChange={(value) => setEdits({ ...edits, [field]: value })}
+            error={getFieldError(formErrors, field)}
+          />
+        ))}
       </TwoColumns>
       {canEdit && (
         <Group gap="sm">

@@ -21,14 +21,23 @@ const statusColors = { active: 'green', broken: 'yellow', revoked: 'gray' } as c
 const columns: Column<Grant>[] = [
   { label: 'Person', cell: ({ person }) => (person ? toVisible(person) : '–') },
   { label: 'Client', cell: ({ client }) => toVisible(client) },
-  { label: 'Status', cell: ({ status }) => <Badge color={statusColors[status]}>{status}</Badge> },
-  { label: 'Scopes', cell: ({ scope }) => <Text className="th-mono">{toVisible(scope) || '–'}</Text> },
-  { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
-  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never') },
+  { label: 'Status', narrow: 'end', cell: ({ status }) => <Badge color={statusColors[status]}>{status}</Badge> },
+  {
+    label: 'Scopes',
+    narrow: 'hidden',
+    cell: ({ scope }) => <Text className="th-mono">{toVisible(scope) || '–'}</Text>,
+  },
+  { label: 'Since', narrow: 'hidden', cell: ({ created_at }) => <Time at={created_at} /> },
+  {
+    label: 'Last used',
+    narrow: 'labeled',
+    cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never'),
+  },
 ];
 
 const providedColumn: Column<Grant> = {
   label: 'Provided',
+  narrow: 'hidden',
   cell: ({ provided = [] }) => (provided.length > 0 ? <ProvidedNames provided={provided} /> : '–'),
 };
 

@@ -1,5 +1,5 @@
-import { Alert, Badge, Button, Group, Stack, Text, TextInput } from '@mantine/core';
-import { IconAlertTriangle, IconLock } from '@tabler/icons-react';
+import { Alert, Button, Group, Modal, Stack, TextInput } from '@mantine/core';
+import { IconAlertTriangle, IconLock, IconPlus } from '@tabler/icons-react';
 import { getPlaceholderNames } from '@toolhost/tool-config/http/placeholders';
 import { parseMovedSecret } from '@toolhost/tool-config/moved-secret';
 import { type FormEvent, useState } from 'react';
@@ -8,16 +8,16 @@ import { api } from '../../api.ts';
 import type { Secret } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
+import { DialogForm } from '../../ui/actions/confirm.tsx';
+import { getFieldError, getFormErrors } from '../../ui/actions/form-errors.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
-import { type Column, Rows } from '../../ui/rows.tsx';
+import { type Column, Names, RowName, Rows } from '../../ui/rows.tsx';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
-import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { useOperationQuery } from '../../use-operation-query.ts';
@@ -27,32 +27,25 @@ import { useCurrentServer } from '../server-page.tsx';
 /** Queries that a changed secret affects: also request previews and configuration verdicts. */
 const refresh = [queryKeys.servers, ['preview'], ['verdict']];
 
+/** Returns the part of the configuration with a use of a secret: the tool, or the name of a field for all tools. */
+const getPart = (use: string) => use.replace(/: .*|(?<=^(?:authentication|credentials|headers))[.[].*/, '');
+
 const columns: Column<Secret>[] = [
-  { label: 'Name', cell: ({ name }) => <Text className="th-mono">{name}</Text> },
+  { label: 'Name', cell: ({ name }) => <RowName name={<span className="th-mono">{name}</span>} /> },
   {
     label: 'Used by',
-    cell: ({ used_by }) =>
-      used_by.length > 0 ? <Text size="sm">{used_by.join(', ')}</Text> : <Badge color="gray">unused</Badge>,
+    cell: ({ used_by }) => <Names list={[...new Set(used_by.map(getPart))]} empty="unused" />,
   },
-  {
-    label: 'Sent only to',
-    cell: ({ origins }) =>
-      origins.length === 0
-        ? 'no host yet'
-        : origins.map((origin) => (
-            <Text key={origin} className="th-mono" title={origin}>
-              {origin}
-            </Text>
-          )),
-  },
-  { label: 'Updated', cell: ({ updated_at }) => <Time at={updated_at} /> },
+  { label: 'Sent only to', cell: ({ origins }) => <Names list={origins} empty="no host yet" /> },
+  { label: 'Updated', narrow: 'hidden', cell: ({ updated_at }) => <Time at={updated_at} /> },
 ];
 
 /** Secrets of a server. Values are never shown. */
 export function SecretsSection() {
   const { slug } = useCurrentServer().server;
   const canEdit = useCanEdit();
-  const [name, setName] = useState(useSearchParams()[0].get('name') ?? '');
+  // Name in the dialog; undefined while it is closed.
+  const [name, setName] = useState(useSearchParams()[0].get('name') ?? undefined);
   const query = useOperationQuery(queryKeys.secrets(slug), 'listSecrets', { slug });
   const remove = useConfirmation({
     title: (secret) => `Delete secret ${secret.name}?`,
@@ -71,8 +64,19 @@ export function SecretsSection() {
   return (
     <Stack gap="md">
       <ViewerNote>Only editors and owners can set secrets.</ViewerNote>
-      {canEdit && <SecretForm name={name} onName={setName} />}
-      <Section title="Stored secrets" text="Values are encrypted. Only their names are ever shown." isFlush>
+      {canEdit && <MissingSecrets onName={setName} />}
+      <Section
+        title="Secrets"
+        text="A secret replaces {{NAME}} in headers and credentials. Its value is encrypted and never shown."
+        actions={
+          canEdit && (
+            <Button leftSection={<IconPlus size={16} />} onClick={() => setName('')}>
+              Set secret
+            </Button>
+          )
+        }
+        isFlush
+      >
         <Loaded query={query}>
           {({ secrets }) =>
             secrets.length === 0 ? (
@@ -93,112 +97,94 @@ export function SecretsSection() {
           }
         </Loaded>
       </Section>
+      <Modal opened={canEdit && name !== undefined} onClose={() => setName(undefined)} title="Set secret">
+        <SecretForm name={name ?? ''} onName={setName} onClose={() => setName(undefined)} />
+      </Modal>
       {remove.dialog}
     </Stack>
   );
 }
 
-type NameProps = { name: string; onName: (name: string) => void };
+type OnName = (name: string) => void;
 
 /** Sets a secret or replaces its value. */
-function SecretForm({ name, onName }: NameProps) {
-  const { server, config, secrets, warnings } = useCurrentServer();
+function SecretForm({ name, onName, onClose }: { name: string; onName: OnName; onClose: () => void }) {
+  const { slug } = useCurrentServer().server;
+  const [startsNamed] = useState(name !== '');
   const [value, setValue] = useState('');
   const entered = { name, value };
-  const saveSecret = useAction({
-    run: (input: typeof entered) => api('setSecret', { slug: server.slug, ...input }),
+  const save = useAction({
+    run: (input: typeof entered) => api('setSecret', { slug, ...input }),
     toast: (_, input) => `Saved secret ${input.name}`,
     refresh,
-    onSuccess: (_, input) => {
-      if (!isEqual(input, entered)) return;
-      setValue('');
-      onName('');
-    },
+    onSuccess: onClose,
   });
-  const { problems, failure } = getFormErrors(saveSecret, entered);
-  const getError = (field: keyof typeof entered) => {
-    const problem = problems.find(({ path }) => path === field);
-    return problem && toSentence(problem.message);
-  };
+  const formErrors = getFormErrors(save, entered);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (name !== '' && value !== '') saveSecret.mutate(entered);
+    if (name !== '' && value !== '') save.mutate(entered);
   };
-  const variables = isObject(config.variables) ? config.variables : {};
-  const otherNames = new Set([...Object.keys(variables), ...getPersonalNames(config), ...secrets]);
-  const missingSecrets = getPlaceholderNames(config).filter((secretName) => !otherNames.has(secretName));
-  // Moved credentials of the configuration are not included, because they are set in the editor.
-  const movedSecrets = warnings
-    .flatMap(({ message }) => parseMovedSecret(message) ?? [])
-    .filter((secretName) => /^\w+$/.test(secretName));
   return (
-    <Section
-      title="Set secret"
-      text="The value replaces {{NAME}} in headers and credentials. It is sent only to the hosts that the tools currently call."
+    <DialogForm
+      action="Save secret"
+      isPending={save.isPending}
+      isReady={name !== '' && value !== ''}
+      error={formErrors.failure}
+      onClose={onClose}
+      onSubmit={submit}
     >
-      <form onSubmit={submit} noValidate>
-        <Stack gap="sm">
-          <SecretsToSet title="Not set yet" names={missingSecrets} onName={onName} />
-          <SecretsToSet
-            title="Set these again, because the tools now call other hosts"
-            names={movedSecrets}
-            onName={onName}
-          />
-          {failure && <ProblemAlert error={failure} />}
-          <Group gap="sm" align="flex-start">
-            <TextInput
-              label="Secret name"
-              placeholder="SERVICE_KEY"
-              className="th-mono"
-              flex="1 1 12rem"
-              value={name}
-              onChange={(event) => onName(event.currentTarget.value)}
-              error={getError('name')}
-              autoComplete="off"
-            />
-            <SecretInput
-              label="Secret value"
-              flex="2 1 16rem"
-              value={value}
-              onChange={(event) => setValue(event.currentTarget.value)}
-              error={getError('value')}
-              autoComplete="new-password"
-            />
-            <Button type="submit" loading={saveSecret.isPending} disabled={!name || !value} className="th-aligned">
-              Save secret
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Section>
+      <TextInput
+        label="Secret name"
+        placeholder="SERVICE_KEY"
+        className="th-mono"
+        value={name}
+        onChange={(event) => onName(event.currentTarget.value)}
+        error={getFieldError(formErrors, 'name')}
+        data-autofocus={!startsNamed || undefined}
+      />
+      <SecretInput
+        label="Secret value"
+        description="Sent only to the hosts that the tools currently call."
+        value={value}
+        onChange={(event) => setValue(event.currentTarget.value)}
+        error={getFieldError(formErrors, 'value')}
+        data-autofocus={startsNamed || undefined}
+      />
+    </DialogForm>
   );
 }
 
-function SecretsToSet({
-  title,
-  names,
-  onName,
-}: {
-  title: string;
-  names: readonly string[];
-  onName: NameProps['onName'];
-}) {
-  if (names.length === 0) return null;
-  return (
-    <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title={title}>
-      <Group gap={6}>
-        {names.map((secretName) => (
-          <Button
-            key={secretName}
-            size="compact-sm"
-            variant="default"
-            className="th-mono th-whole-text"
-            onClick={() => onName(secretName)}
-          >
-            {secretName}
-          </Button>
-        ))}
-      </Group>
-    </Alert>
+/** Secrets that the configuration uses and that are not set, or that were set for other hosts. */
+function MissingSecrets({ onName }: { onName: OnName }) {
+  const { config, secrets, warnings } = useCurrentServer();
+  const variables = isObject(config.variables) ? config.variables : {};
+  const otherNames = new Set([...Object.keys(variables), ...getPersonalNames(config), ...secrets]);
+  const missing = getPlaceholderNames(config).filter((name) => !otherNames.has(name));
+  // Moved credentials of the configuration are not included, because they are set in the editor.
+  const moved = warnings
+    .flatMap(({ message }) => parseMovedSecret(message) ?? [])
+    .filter((secretName) => /^\w+$/.test(secretName));
+  return [
+    { title: 'Not set yet', names: missing },
+    { title: 'Set these again, because the tools now call other hosts', names: moved },
+  ].map(
+    ({ title, names }) =>
+      names.length > 0 && (
+        <Alert key={title} color="yellow" icon={<IconAlertTriangle size={18} />} title={title}>
+          <Group gap={6}>
+            {names.map((name) => (
+              <Button
+                key={name}
+                size="compact-sm"
+                variant="default"
+                className="th-mono th-whole-text"
+                onClick={() => onName(name)}
+              >
+                {name}
+              </Button>
+            ))}
+          </Group>
+        </Alert>
+      ),
   );
 }

@@ -1,4 +1,4 @@
-import { Badge, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Badge, Group, Select, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { api } from '../../api.ts';
@@ -9,7 +9,7 @@ import { RowButton } from '../../ui/actions/row-button.tsx';
 import { selectsText } from '../../ui/actions/selects-text.ts';
 import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
 import { NextPageButton } from '../../ui/paged-list.tsx';
-import { type Column, Rows } from '../../ui/rows.tsx';
+import { type Column, Dash, RowName, Rows } from '../../ui/rows.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { PersonName } from '../../ui/text/person-name.tsx';
@@ -23,10 +23,13 @@ const createColumns = (current: number): Column<Version>[] => [
   {
     label: 'Version',
     cell: ({ version }) => (
-      <Group gap="xs" wrap="nowrap">
-        <Text fw={600}>Version {version}</Text>
-        {version === current && <Badge>current</Badge>}
-      </Group>
+      <RowName
+        name={
+          <>
+            Version {version} {version === current && <Badge>current</Badge>}
+          </>
+        }
+      />
     ),
   },
   {
@@ -37,7 +40,7 @@ const createColumns = (current: number): Column<Version>[] => [
       </span>
     ),
   },
-  { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : toVisible(message)) },
+  { label: 'Message', cell: ({ message }) => (message === undefined ? <Dash /> : toVisible(message)) },
 ];
 
 export function VersionsSection() {
@@ -45,7 +48,7 @@ export function VersionsSection() {
   const canEdit = useCanEdit();
   const note = useMessageDialog(slug);
   const [search, setSearch] = useSearchParams();
-  const compare = (from: string, to: string) => setSearch({ from, to }, { replace: true, preventScrollReset: true });
+  const compare = (from: string, to: string) => setSearch({ from, to }, { replace: true });
   const pages = usePages(queryKeys.versions(slug), 'listVersions', { slug, limit: 100 });
   const restore = useConfirmation({
     title: (version: number) => `Restore version ${version}?`,
@@ -80,16 +83,12 @@ export function VersionsSection() {
     <Loaded query={pages}>
       {({ pages: loadedPages }) => {
         const versions = loadedPages.flatMap((page) => page.versions);
+        const from = search.get('from');
         const to = search.get('to') ?? String(current);
-        const from = search.get('from') ?? String(versions[1]?.version ?? to);
         return (
           <Stack gap="md">
-            {versions.length > 1 && <Comparison versions={versions} from={from} to={to} onChange={compare} />}
-            <Section
-              title="Versions"
-              text="Every save and every restore creates a new version. The latest versions are kept."
-              isFlush
-            >
+            {from !== null && <Comparison versions={versions} from={from} to={to} onChange={compare} />}
+            <Section title="Versions" isFlush>
               <Rows
                 label="Versions"
                 columns={createColumns(current)}
@@ -128,7 +127,6 @@ function Comparison({ versions, from, to, onChange }: ComparisonProps) {
     data,
     value,
     onChange: (next: string | null) => next !== null && change(next),
-    allowDeselect: false,
     searchable: true,
     ...selectsText,
     flex: '1 1 12rem',

@@ -1,8 +1,7 @@
-import { Alert, Anchor, Box, Stack, Text } from '@mantine/core';
+import { Alert, Box, Stack, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { Link } from 'react-router';
 import { ApiProblem, api } from '../../api.ts';
 import type { FieldProblem, JsonObject, Preview } from '../../api-types.ts';
 import { parseJson } from '../../exact-json.ts';
@@ -11,6 +10,7 @@ import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Loading } from '../../ui/states/loading.tsx';
 import { getErrorMessage, toSentence } from '../../ui/states/problem-alert.tsx';
+import { TextLink } from '../../ui/text/text-link.tsx';
 import { recheckingMessage } from '../editor/model/findings.ts';
 
 type PreviewInput = {
@@ -109,9 +109,9 @@ function RequestPreview({ preview: { refused, request, curl }, slug }: { preview
         <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Request would not be sent" mb="sm">
           <Text size="sm">
             {toSentence(refused)}{' '}
-            <Anchor component={Link} to={`/servers/${slug}/settings/secrets`} size="sm" underline="always">
+            <TextLink to={`/servers/${slug}/settings/secrets`} underline="always">
               Secrets
-            </Anchor>
+            </TextLink>
           </Text>
         </Alert>
       )}

@@ -10,7 +10,6 @@ export function TryPage() {
   return (
     <Stack gap="md">
       <SegmentedControl
-        size="xs"
         className="th-modes"
         aria-label="Mode"
         data={[

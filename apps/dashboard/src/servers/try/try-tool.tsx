@@ -141,7 +141,6 @@ function Choices({ names, name, onChoose, views, view, onView }: ChoicesProps) {
         data={names.map((value) => ({ value, label: toVisible(value) }))}
         value={name}
         onChange={(next) => next && onChoose(next)}
-        allowDeselect={false}
         searchable={names.length > 8}
         selectFirstOptionOnChange
         {...selectsText}
@@ -153,7 +152,6 @@ function Choices({ names, name, onChoose, views, view, onView }: ChoicesProps) {
           data={[{ value: '', label: 'Server' }, ...viewOptions]}
           value={view ?? ''}
           onChange={(next) => onView(next || undefined)}
-          allowDeselect={false}
         />
       )}
     </>
@@ -179,8 +177,6 @@ function ConfirmWrite({ tool, preview, isReplay, isOpen, onClose, onConfirm }: C
       opened={isOpen}
       title={isReplay ? 'Send this call again?' : 'Send this call?'}
       action={isReplay ? 'Send again' : 'Send'}
-      isPending={false}
-      error={undefined}
       onClose={onClose}
       onConfirm={() => {
         onClose();

@@ -8,8 +8,8 @@ type ConfirmOptions = {
   confirmText?: string;
   /** True if the action can be undone. */
   isReversible?: boolean;
-  isPending: boolean;
-  error: unknown;
+  isPending?: boolean;
+  error?: unknown;
   onClose: () => void;
   onConfirm: () => void;
   children: ReactNode;
@@ -56,7 +56,6 @@ function ConfirmForm({ confirmText, error, onConfirm, children, ...rest }: Confi
           value={typed}
           onChange={(event) => setTyped(event.currentTarget.value)}
           error={isMismatch && `Does not match. Enter ${confirmText}.`}
-          autoComplete="off"
           data-autofocus
         />
       )}
@@ -64,15 +63,14 @@ function ConfirmForm({ confirmText, error, onConfirm, children, ...rest }: Confi
   );
 }
 
-type FormProps = Pick<ConfirmOptions, 'action' | 'isPending' | 'onClose' | 'children'> & {
-  error?: unknown;
+type FormProps = Pick<ConfirmOptions, 'action' | 'isPending' | 'error' | 'onClose' | 'children'> & {
   isReady?: boolean;
   isDangerous?: boolean;
   onSubmit: (event: FormEvent<HTMLFormElement>) => void;
 };
 
 export function DialogForm(props: FormProps) {
-  const { action, isPending, error, onClose, isReady = true, isDangerous = false, onSubmit, children } = props;
+  const { action, isPending = false, error, onClose, isReady = true, isDangerous = false, onSubmit, children } = props;
   return (
     <form onSubmit={onSubmit} noValidate>
       <Stack>

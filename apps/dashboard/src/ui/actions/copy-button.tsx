@@ -9,7 +9,7 @@ export function CopyButton({ value, label }: { value: string; label: string }) {
   return (
     <Tooltip label={tooltip} {...((clipboard.copied || clipboard.error) && { opened: true })}>
       <ActionIcon
-        variant="default"
+        variant="subtle"
         size="md"
         aria-label={label}
         color={clipboard.copied ? 'green' : 'gray'}

@@ -152,7 +152,6 @@ function TypeAndRequired({ row: { label, value, change, field } }: { row: Argume
           w={112}
           value={asText(value.type) || null}
           onChange={(type) => change({ ...value, type })}
-          allowDeselect={false}
           readOnly={field.isReadOnly}
         />
       )}

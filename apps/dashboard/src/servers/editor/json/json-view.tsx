@@ -87,7 +87,6 @@ function getDiagnostics(state: EditorState): Diagnostic[] {
 const highlightStyle = HighlightStyle.define([
   { tag: tags.propertyName, color: 'var(--th-accent)' },
   { tag: tags.string, color: 'var(--th-good)' },
-  { tag: [tags.number, tags.bool, tags.null], color: 'var(--th-warn)' },
 ]);
 
 function blurEditor({ contentDOM }: EditorView): boolean {

@@ -126,16 +126,16 @@ function LoginField({ index, count, move, remove }: Props) {
         </Group>
       </Group>
       <Stack gap="sm">
-        <TwoColumns from="sm">
+        <TwoColumns>
           <Fields path={path} fields={mainFields} />
         </TwoColumns>
         <Fields path={path} fields={[helpField]} />
-        <TwoColumns from="sm">
+        <TwoColumns>
           <Fields path={path} fields={checks} />
         </TwoColumns>
         {hasDefault && <Fields path={path} fields={[defaultField]} />}
         <Collapsible label="Validation" isInitiallyOpen={hasRules}>
-          <TwoColumns from="sm">
+          <TwoColumns>
             <Fields path={path} fields={ruleFields} />
           </TwoColumns>
         </Collapsible>

@@ -132,7 +132,7 @@ function CredentialFields({ path, isStored }: { path: readonly PathSegment[]; is
   const changeKind = (next: unknown) =>
     set(path, convertCredential(kinds.find((candidate) => candidate.value === next) ?? kinds[0], credential, isStored));
   return (
-    <TwoColumns from="sm">
+    <TwoColumns>
       <Input kind="choice" edited={{ ...type, set: changeKind }} label="Credential type" choices={choices} isRequired />
       <Fields
         path={path}

@@ -69,7 +69,7 @@ export function OAuthFields() {
         </Text>
         <CodeBlock code={callback} label="callback URL" />
       </Alert>
-      <TwoColumns from="sm">
+      <TwoColumns>
         <Fields path={['oauth']} fields={providerFields} />
         <ClientSecret />
       </TwoColumns>
@@ -97,7 +97,6 @@ function ClientSecret() {
       onBlur={field.touch}
       error={formatErrors(field.errors)}
       readOnly={field.isReadOnly}
-      autoComplete="new-password"
     />
   );
 }

@@ -41,7 +41,7 @@ export function OpenTool({ index, count, saveBarRef, close, ...actions }: Props)
     );
   }
   return (
-    <Drawer.Root opened={isOpen} onClose={close} position="right" size={780} transitionProps={{ duration: 0 }}>
+    <Drawer.Root opened={isOpen} onClose={close} position="right" size={690} transitionProps={{ duration: 0 }}>
       <Drawer.Overlay />
       <Drawer.Content className="th-tool-drawer">
         {isOpen && (

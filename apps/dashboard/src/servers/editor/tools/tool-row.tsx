@@ -84,17 +84,8 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
           )}
         </Group>
         <Text className="th-tool-path th-mono" c="dimmed" title={toVisible(asText(tool.url))}>
-          {toVisible(asText(tool.url).replace(/^\w+:\/\/[^/]*/, ''))}
+          {asText(tool.method)} {toVisible(asText(tool.url).replace(/^\w+:\/\/[^/]*/, ''))}
         </Text>
-      </td>
-      <td>
-        <Badge
-          color={isEnabled && tool.method === 'DELETE' ? 'red' : 'gray'}
-          className="th-mono th-tool-method"
-          miw={62}
-        >
-          {asText(tool.method) || '–'}
-        </Badge>
       </td>
       <td data-figure="tokens">{isStored && tokens?.toLocaleString('en')}</td>
       <td data-figure="calls">{calls !== undefined && <Count value={calls} />}</td>

@@ -13,7 +13,7 @@ import { SelectedTools } from './selected-tools.tsx';
 import { ToolRow } from './tool-row.tsx';
 
 /** Height of every row, in px. */
-const rowHeight = 46;
+const rowHeight = 52;
 /** Minimum number of tools for which the table has a filter. */
 const minFilterCount = 9;
 
@@ -143,9 +143,6 @@ function Head({ indexes, selected, onSelect, sort, onSort }: HeadProps) {
           </th>
         )}
         <th scope="col">Name</th>
-        <th scope="col" className="th-tools-method">
-          Method
-        </th>
         {figureColumns.map(({ name, label, tooltip }) => (
           <th
             key={name}
@@ -188,7 +185,6 @@ function Filter({ filter, shownCount, count, onChange }: FilterProps) {
         flex="1 1 14rem"
         value={filter}
         onChange={(event) => onChange(event.currentTarget.value)}
-        autoComplete="off"
         spellCheck={false}
       />
       <Text size="sm" c="dimmed" role="status">

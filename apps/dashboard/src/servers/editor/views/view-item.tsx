@@ -1,8 +1,8 @@
-import { Anchor, Box, Collapse, Group, MultiSelect, Stack, Text, UnstyledButton } from '@mantine/core';
+import { Box, Collapse, Group, MultiSelect, Stack, Text, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconTrash } from '@tabler/icons-react';
-import { Link } from 'react-router';
 import type { JsonObject } from '../../../api-types.ts';
 import { CopyButton } from '../../../ui/actions/copy-button.tsx';
+import { TextLink } from '../../../ui/text/text-link.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { asList, asText, getTools, getValueAt, getViews, isObject, type PathSegment } from '../../config.ts';
 import { useCurrentServer } from '../../server-page.tsx';
@@ -206,9 +206,7 @@ function ViewUrl({ name }: { name: string }) {
         {toVisible(url)}
       </Text>
       <CopyButton value={url} label={`Copy URL of ${toVisible(name)}`} />
-      <Anchor component={Link} to={`/servers/${server.slug}/connect?view=${encodeURIComponent(name)}`} size="sm">
-        Connect a client
-      </Anchor>
+      <TextLink to={`/servers/${server.slug}/connect?view=${encodeURIComponent(name)}`}>Connect a client</TextLink>
     </Group>
   );
 }

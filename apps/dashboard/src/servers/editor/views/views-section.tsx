@@ -84,7 +84,6 @@ function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; o
         error={isSubmitted && problem !== undefined && toVisible(problem)}
         className="th-mono"
         flex="1 1 10rem"
-        autoComplete="off"
         spellCheck={false}
       />
       <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>

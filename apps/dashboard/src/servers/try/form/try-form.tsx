@@ -30,23 +30,11 @@ type Props = {
 };
 
 export function TryForm(props: Props) {
-  const {
-    description,
-    args,
-    inputs,
-    problems,
-    failure,
-    isCalling,
-    shouldSubmitOnEnter,
-    token,
-    onToken,
-    onInput,
-    onCall,
-  } = props;
+  const { args, inputs, problems, failure, shouldSubmitOnEnter, token } = props;
   const canEdit = useCanEdit();
   const form = useRef<HTMLFormElement>(null);
   const submit = () => {
-    onCall();
+    props.onCall();
     requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
   };
   return (
@@ -61,14 +49,14 @@ export function TryForm(props: Props) {
       >
         <Stack gap="sm">
           <Text size="sm" c="dimmed">
-            {toVisible(description)}
+            {toVisible(props.description)}
           </Text>
           {args.map((argument) => (
             <ArgumentInput
               key={argument.name}
               argument={argument}
               inputs={inputs}
-              onInput={(path, value) => onInput(argument, path, value)}
+              onInput={(path, value) => props.onInput(argument, path, value)}
               problems={problems}
             />
           ))}
@@ -77,9 +65,8 @@ export function TryForm(props: Props) {
               label="API token"
               description="This server forwards the caller's token to the API. It is used for this call and not stored."
               value={token}
-              onChange={(event) => onToken(event.currentTarget.value)}
+              onChange={(event) => props.onToken(event.currentTarget.value)}
               error={formatErrors(getMessages(problems, 'token', false))}
-              autoComplete="off"
             />
           )}
           {failure && <ProblemAlert error={failure} title="Not called" />}
@@ -87,7 +74,7 @@ export function TryForm(props: Props) {
             <Button
               type={shouldSubmitOnEnter ? 'submit' : 'button'}
               onClick={shouldSubmitOnEnter ? undefined : submit}
-              loading={isCalling}
+              loading={props.isCalling}
               disabled={!canEdit}
               leftSection={<IconPlayerPlay size={16} />}
             >

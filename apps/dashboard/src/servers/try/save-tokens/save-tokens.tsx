@@ -1,7 +1,6 @@
-import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link } from 'react-router';
 import { api } from '../../../api.ts';
 import type { Proposal } from '../../../api-types.ts';
 import { formatTokens } from '../../../explore/response-and-result.tsx';
@@ -12,6 +11,7 @@ import { Section } from '../../../ui/section.tsx';
 import { Loaded } from '../../../ui/states/loaded.tsx';
 import { ProblemAlert } from '../../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../../ui/states/viewer-note.tsx';
+import { TextLink } from '../../../ui/text/text-link.tsx';
 import { useCurrentServer } from '../../server-page.tsx';
 import { createChoice, estimateTokensLeft, toggleField, toResponseFields } from './field-choice.ts';
 import { FieldRows } from './field-rows.tsx';
@@ -60,9 +60,9 @@ function NoFields({ slug, responseCount, onRetry }: { slug: string; responseCoun
         {responseCount > 0
           ? 'The captured responses have no fields to choose from.'
           : 'No JSON response of this tool has been captured yet. Turn on capture, then call the tool here or from an agent.'}{' '}
-        <Anchor component={Link} to={`/servers/${slug}/settings/capture`} size="sm" underline="always">
+        <TextLink to={`/servers/${slug}/settings/capture`} underline="always">
           Capture is under Settings
-        </Anchor>
+        </TextLink>
         .
       </Text>
       <Button variant="default" onClick={onRetry}>
