@@ -94,6 +94,28 @@ function blurEditor({ contentDOM }: EditorView): boolean {
   return true;
 }
 
+/** Replaces selected text. The browser would copy its color to a style attribute, which the page's policy blocks. */
+function replaceSelected(event: InputEvent, view: EditorView): boolean {
+  const { inputType, data: insert } = event;
+  // The editor may learn of the selection only after this event.
+  const selection = getSelection();
+  if (inputType !== 'insertText' || insert === null || view.state.readOnly || !selection || selection.isCollapsed)
+    return false;
+  const range = selection.getRangeAt(0);
+  const from = view.posAtDOM(range.startContainer, range.startOffset);
+  const to = view.posAtDOM(range.endContainer, range.endOffset);
+  const getChange = () =>
+    view.state.update({
+      changes: { from, to, insert },
+      selection: { anchor: from + insert.length },
+      userEvent: 'input.type',
+      scrollIntoView: true,
+    });
+  const handlers = view.state.facet(EditorView.inputHandler);
+  if (!handlers.some((handle) => handle(view, from, to, insert, getChange))) view.dispatch(getChange());
+  return true;
+}
+
 const baseExtensions = [
   EditorView.lineWrapping,
   EditorView.contentAttributes.of(({ state }) => ({
@@ -149,7 +171,7 @@ export function JsonView({ text, parseError, problems, warnings, onChange, onBlu
       'aria-describedby': errorId,
     }),
     ...baseExtensions,
-    EditorView.domEventHandlers({ blur: () => handleBlur() }),
+    EditorView.domEventHandlers({ blur: () => handleBlur(), beforeinput: replaceSelected }),
     EditorView.updateListener.of(({ docChanged, state, transactions }) => {
       const isOutside = transactions.some((transaction) => transaction.isUserEvent('outside'));
       if (docChanged && !isOutside) handleChange(state.doc.toString());
