@@ -16,7 +16,7 @@ import { toVisible } from '../../ui/text/visible.ts';
 import { toSlug } from '../config.ts';
 import type { NotStored } from '../connect/connect-tab.tsx';
 import { NewPage } from '../new/new-server-page.tsx';
-import { formatTaken, numberName, useFreeSlug } from '../use-free-slug.ts';
+import { useFreeSlug } from '../use-free-slug.ts';
 import { Operations, sumTokens, toSelectors } from './operations.tsx';
 import { type Answers, QuestionsForm, removeEmptyAnswers } from './questions-form.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
@@ -96,10 +96,9 @@ function useChoices(source: Source, plan: ImportPlan) {
   const ownSlug = (editedName === undefined && latest.defaults?.slug) || toSlug(editedName ?? title);
   const proposed = useFreeSlug(ownSlug).freeSlug;
   const checked = useFreeSlug(leftSlug).freeSlug;
-  const name = editedName ?? numberName(title, proposed);
+  const name = editedName ?? title + (proposed?.nameSuffix ?? '');
   const slug = editedSlug ?? proposed?.slug ?? ownSlug;
-  const freeSlug = [proposed, checked].find((found) => found?.requested === (editedSlug ?? ownSlug));
-  const slugNote = freeSlug && freeSlug.number > 1 ? formatTaken(freeSlug) : undefined;
+  const slugNote = [proposed, checked].find((found) => found?.requested === (editedSlug ?? ownSlug))?.note;
   const input: ImportInput = {
     ...source,
     include: toSelectors(plan.report, chosen),

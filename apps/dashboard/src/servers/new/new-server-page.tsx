@@ -13,7 +13,7 @@ import { Hint } from '../../ui/text/hint.tsx';
 import { asInput, asText, type Config, newTool } from '../config.ts';
 import { Editor } from '../editor/editor.tsx';
 import { createEditorStore } from '../editor/model/editor-store.ts';
-import { formatTaken, numberName, useFreeSlug } from '../use-free-slug.ts';
+import { useFreeSlug } from '../use-free-slug.ts';
 import { StartChoices } from './start-choices.tsx';
 
 type PageProps = {
@@ -70,15 +70,13 @@ type NewServerProps = { initial: Config; startsInJson?: boolean };
 
 /** Form for a new server. If the slug of the initial configuration is taken, it gets another slug and name. */
 export function NewServer({ initial, ...props }: NewServerProps) {
-  const slug = asText(initial.slug);
-  const { freeSlug, isLoading } = useFreeSlug(slug);
+  const { freeSlug, isLoading } = useFreeSlug(asText(initial.slug));
   if (isLoading) return <Loading />;
-  if (freeSlug === undefined || freeSlug.number === 1) return <NewServerForm initial={initial} {...props} />;
-  const name = numberName(asText(initial.name), freeSlug);
+  const numbered = freeSlug && { name: asText(initial.name) + freeSlug.nameSuffix, slug: freeSlug.slug };
   return (
     <>
-      <Hint mb="md">{formatTaken(freeSlug)}</Hint>
-      <NewServerForm initial={{ ...initial, name, slug: freeSlug.slug }} {...props} />
+      {freeSlug?.note && <Hint mb="md">{freeSlug.note}</Hint>}
+      <NewServerForm initial={{ ...initial, ...numbered }} {...props} />
     </>
   );
 }
