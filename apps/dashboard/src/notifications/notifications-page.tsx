@@ -11,6 +11,7 @@ import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
+import { Loading } from '../ui/states/loading.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
@@ -51,7 +52,7 @@ function MailSection() {
   });
   return (
     <Section title="Email to you">
-      <Loaded query={query}>
+      <Loaded query={query} loading={<Loading rows={4} height={53} />}>
         {({ events, email, mail_available: isAvailable }) => (
           <Stack gap="sm">
             <Hint>{formatMailStatus(isAvailable, email)}</Hint>
