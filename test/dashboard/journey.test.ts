@@ -103,7 +103,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
     it('[journey] finds the new server in the list and stores its credential', async () => {
       await openPage('Servers');
       await row('Servers', 'My work')
-        .getByRole('cell', { name: /^(. )?(Tools )?2$/ })
+        .getByRole('cell', { name: /(^|Tools: )2$/ })
         .waitFor();
       await row('Servers', 'My work').getByRole('link', { name: 'My work' }).click();
       await heading('My work').waitFor();

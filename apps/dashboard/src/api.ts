@@ -22,6 +22,18 @@ export class ApiProblem extends Error {
   }
 }
 
+export const isNotFound = (error: unknown) => error instanceof ApiProblem && error.status === 404;
+
+/** Returns the response, or the fallback if there is none (404). */
+export async function orIfNotFound<Result>(response: Promise<Result>, fallback: Result): Promise<Result> {
+  try {
+    return await response;
+  } catch (error) {
+    if (isNotFound(error)) return fallback;
+    throw error;
+  }
+}
+
 /** Operation input in which the optional fields may be `undefined`. */
 type LooseInput<Fields> = {
   [Name in keyof Fields]: Record<never, never> extends Pick<Fields, Name> ? Fields[Name] | undefined : Fields[Name];

@@ -1,7 +1,7 @@
 import { Drawer, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { ApiProblem, api } from '../api.ts';
+import { api, orIfNotFound } from '../api.ts';
 import type { Call, CallDetail } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Loaded } from '../ui/states/loaded.tsx';
@@ -19,13 +19,9 @@ type Props = { id: string | undefined; listedCall: Call | undefined; onClose: ()
 export function CallDrawer({ id, listedCall, onClose }: Props) {
   const query = useQuery({
     queryKey: queryKeys.call(id ?? ''),
-    queryFn: async ({ signal }) => {
-      try {
-        return await api('getCall', { id: id ?? '' }, { signal });
-      } catch (error) {
-        if (listedCall && error instanceof ApiProblem && error.status === 404) return { call: listedCall };
-        throw error;
-      }
+    queryFn: ({ signal }) => {
+      const response = api('getCall', { id: id ?? '' }, { signal });
+      return listedCall ? orIfNotFound<CallDetail>(response, { call: listedCall }) : response;
     },
     enabled: id !== undefined,
     staleTime: 60_000,

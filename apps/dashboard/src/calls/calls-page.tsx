@@ -38,7 +38,7 @@ export function CallsPage() {
 const columns: Column<Call>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
   { label: 'Outcome', narrow: 'end', cell: (call) => <Outcome call={call} /> },
-  { label: 'Caller', narrow: 'hidden', cell: (call) => formatCaller(call.caller_kind) },
+  { label: 'Caller', cell: (call) => formatCaller(call.caller_kind) },
   {
     label: 'Duration, ms',
     narrow: 'hidden',

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { ApiProblem, api } from '../api.ts';
+import { api, orIfNotFound } from '../api.ts';
 import type { Statistics } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { type Column, Count, Rows } from '../ui/rows.tsx';
@@ -17,15 +17,10 @@ export function useStatistics(filter: CallFilter, { hasIntervals }: { hasInterva
   const { server, tool, period }: StatisticsFilter = filter;
   return useQuery({
     queryKey: queryKeys.statistics({ server, tool, period, hasIntervals }),
-    queryFn: async ({ signal }) => {
+    queryFn: ({ signal }) => {
       const { slug, since } = toCallQuery(filter);
       const intervals = hasIntervals ? getIntervals(period, since) : { since, buckets: 1 };
-      try {
-        return await api('getCallStatistics', { slug, tool, ...intervals }, { signal });
-      } catch (error) {
-        if (error instanceof ApiProblem && error.status === 404) return null;
-        throw error;
-      }
+      return orIfNotFound<Statistics | null>(api('getCallStatistics', { slug, tool, ...intervals }, { signal }), null);
     },
     refetchInterval: 30_000,
   });

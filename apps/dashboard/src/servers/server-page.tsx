@@ -1,7 +1,7 @@
 import { Box, NativeSelect } from '@mantine/core';
 import { Fragment } from 'react';
 import { NavLink, Outlet, useLocation, useNavigate, useOutletContext, useParams } from 'react-router';
-import { ApiProblem } from '../api.ts';
+import { isNotFound } from '../api.ts';
 import type { ServerDetail } from '../api-types.ts';
 import { NotFoundPage } from '../frame/not-found-page.tsx';
 import type { Guide } from '../guides.ts';
@@ -22,7 +22,7 @@ export function useCurrentServer(): ServerDetail {
 export function ServerPage() {
   const { slug = '' } = useParams();
   const query = useServer(slug);
-  if (query.error instanceof ApiProblem && query.error.status === 404) return <NotFoundPage />;
+  if (isNotFound(query.error)) return <NotFoundPage />;
   return (
     <Loaded query={query}>
       {(detail) => (

@@ -1,6 +1,6 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import type { Input } from '@toolhost/server/operations';
-import { ApiProblem, api } from '../api.ts';
+import { api, orIfNotFound } from '../api.ts';
 import type { Activity } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useOperationQuery, usePages } from '../use-operation-query.ts';
@@ -31,14 +31,8 @@ export function useActivity(listing: Listing, cursors: readonly (string | undefi
   const pages = useQueries({
     queries: cursors.map((cursor) => ({
       queryKey: [...queryKeys.activity, listing, cursor ?? ''],
-      queryFn: async ({ signal }: { signal: AbortSignal }) => {
-        try {
-          return await api('getServerActivity', { ...listing, limit: pageSize, cursor }, { signal });
-        } catch (error) {
-          if (error instanceof ApiProblem && error.status === 404) return { servers: [] };
-          throw error;
-        }
-      },
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        orIfNotFound(api('getServerActivity', { ...listing, limit: pageSize, cursor }, { signal }), { servers: [] }),
       refetchInterval: 30_000,
     })),
   });

@@ -152,7 +152,6 @@ function SourceFields(props: Props) {
 }
 
 type Credential = { header: string; value: string };
-
 type CredentialProps = {
   credential: Credential;
   onCredential: (credential: Credential) => void;

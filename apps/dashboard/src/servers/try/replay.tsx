@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconRepeat } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { ApiProblem, api } from '../../api.ts';
+import { api, isNotFound } from '../../api.ts';
 import type { CallDetail, JsonObject } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
@@ -24,8 +24,10 @@ export function useReplay(slug: string, id: string | null): Replay {
   if (id === null) return { isLoading: false };
   if (query.data) return toReplay(slug, query.data);
   if (!query.error) return { isLoading: true };
-  const isNotFound = query.error instanceof ApiProblem && query.error.status === 404;
-  return { isLoading: false, refusal: isNotFound ? 'The call no longer exists.' : getErrorMessage(query.error) };
+  return {
+    isLoading: false,
+    refusal: isNotFound(query.error) ? 'The call no longer exists.' : getErrorMessage(query.error),
+  };
 }
 
 function toReplay(slug: string, { call, capture }: CallDetail): Replay {

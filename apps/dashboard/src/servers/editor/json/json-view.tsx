@@ -98,19 +98,15 @@ function blurEditor({ contentDOM }: EditorView): boolean {
 function replaceSelected(event: InputEvent, view: EditorView): boolean {
   const { inputType, data: insert } = event;
   // The editor may learn of the selection only after this event.
-  const selection = getSelection();
-  if (inputType !== 'insertText' || insert === null || view.state.readOnly || !selection || selection.isCollapsed)
+  const selected = getSelection();
+  if (inputType !== 'insertText' || insert === null || view.state.readOnly || !selected || selected.isCollapsed)
     return false;
-  const range = selection.getRangeAt(0);
+  const range = selected.getRangeAt(0);
   const from = view.posAtDOM(range.startContainer, range.startOffset);
   const to = view.posAtDOM(range.endContainer, range.endOffset);
+  const selection = { anchor: from + insert.length };
   const getChange = () =>
-    view.state.update({
-      changes: { from, to, insert },
-      selection: { anchor: from + insert.length },
-      userEvent: 'input.type',
-      scrollIntoView: true,
-    });
+    view.state.update({ changes: { from, to, insert }, selection, userEvent: 'input.type', scrollIntoView: true });
   const handlers = view.state.facet(EditorView.inputHandler);
   if (!handlers.some((handle) => handle(view, from, to, insert, getChange))) view.dispatch(getChange());
   return true;
