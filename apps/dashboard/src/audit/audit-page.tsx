@@ -16,15 +16,17 @@ import { Actor, formatDetail, getFacts, Target } from './event-cells.tsx';
 import { formatOperation } from './operation-text.ts';
 
 const getColumns = (open: (event: AuditEvent) => void): Column<AuditEvent>[] => [
-  { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
+  { label: 'Time', narrow: 'end', cell: ({ at }) => <ClockTime at={at} /> },
   { label: 'Actor', cell: (event) => <Actor event={event} /> },
   {
     label: 'Action',
+    narrow: 'title',
     cell: (event) => <UnstyledButton onClick={() => open(event)}>{formatOperation(event.operation)}</UnstyledButton>,
   },
   { label: 'Target', cell: (event) => <Target event={event} /> },
   {
     label: 'Details',
+    narrow: 'hidden',
     cell: ({ detail }) => (
       <Text inherit c="dimmed" lineClamp={1}>
         {formatDetail(detail) || '–'}
