@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { createSnippets } from '@toolhost/mcp-clients/clients';
 import type { Page } from 'playwright-core';
-import { button, field } from '../support/browser/dashboard.ts';
+import { button, field, selectOption } from '../support/browser/dashboard.ts';
 import { openPage, openServer, useDashboard } from '../support/browser/use-dashboard.ts';
 
 /** Names of the clients that send a key, and of those with an install link. */
@@ -22,7 +22,7 @@ describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
 
   /** Returns the snippet text for a client and the target of its install link. */
   async function snippet(page: Page, client: string): Promise<{ code: string; install: string | undefined }> {
-    await button(page, client).click();
+    await selectOption(page, 'Client', client);
     const panel = page.getByRole('region', { name: client, exact: true });
     const code = panel.getByRole('region', { name: `snippet for ${client}` });
     await code.waitFor();

@@ -4,7 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { assertSome } from '../support/assert-lists.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, field } from '../support/browser/dashboard.ts';
-import { pressKeyOn, tabTo, typeInto } from '../support/browser/keyboard.ts';
+import { pressKeyOn, typeInto } from '../support/browser/keyboard.ts';
 import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -101,8 +101,9 @@ describe('a developer with a FastAPI service', () => {
     await page.keyboard.press('Enter');
     await pressKeyOn(page, button(page, 'Create key for this server'));
     await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
-    await typeInto(page, field(page, 'Search clients'), 'code');
-    await tabTo(page, button(page, 'Claude Code'));
+    await typeInto(page, page.getByRole('combobox', { name: 'Client' }), 'claude code');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
     await pressKeyOn(page, button(page, 'Copy snippet for Claude Code'));
     await callWith('late-orders', await getCopiedKey(page));
   });

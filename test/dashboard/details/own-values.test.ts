@@ -12,6 +12,7 @@ import {
   createContext,
   createMemberSession,
   field,
+  selectOption,
   tab,
 } from '../../support/browser/dashboard.ts';
 import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
@@ -138,7 +139,7 @@ describe('the values of a person in the dashboard', () => {
 
   it('let programs use the server with an API key, and other clients with a login', async (t) => {
     const page = await openPage(t, dashboard, '/servers/keyed/connect');
-    await button(page, 'ChatGPT').click();
+    await selectOption(page, 'Client', 'ChatGPT');
     const needsLogin = page.getByText('ChatGPT can only log in');
     assert.equal(await needsLogin.count(), 0);
     assert.equal(await button(page, 'Create key for this server').count(), 0);

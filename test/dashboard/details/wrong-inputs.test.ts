@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
-import { assertFieldError, button, field } from '../../support/browser/dashboard.ts';
+import { assertFieldError, button, field, selectOption } from '../../support/browser/dashboard.ts';
 import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { openApi } from '../../support/import/import-plans.ts';
 import { findFreePort } from '../../support/upstreams/listener.ts';
@@ -155,16 +155,16 @@ describe('wrong inputs of the dashboard', { concurrency: 2 }, () => {
 
   it('shows how any client connects if the search finds none', async (t) => {
     const page = await openPage(t, dashboard, '/servers/forwarded/connect');
-    await field(page, 'Search clients').fill('no such client');
-    await page.getByText(/Any client for remote MCP servers .* Authorization: Bearer YOUR_TOKEN\./).waitFor();
+    await page.getByRole('combobox', { name: 'Client' }).fill('no such client');
+    await page.getByText(/Any other client for remote MCP servers .* enter the URL above\./).waitFor();
   });
 
   it('says why a client cannot use the server, and what to do', async (t) => {
     const page = await openPage(t, dashboard, '/servers/forwarded/connect');
-    await button(page, 'ChatGPT').click();
+    await selectOption(page, 'Client', 'ChatGPT');
     await page.getByText(/ChatGPT can only log in, and has no field for an API key or a token\./).waitFor();
     await page.getByRole('alert').getByRole('link', { name: 'settings' }).waitFor();
-    await button(page, 'OpenAI API').click();
+    await selectOption(page, 'Client', 'OpenAI API');
     await page.getByText(/OpenAI API runs on the internet and cannot reach 127\.0\.0\.1:/).waitFor();
   });
 

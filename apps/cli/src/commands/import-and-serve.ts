@@ -42,14 +42,14 @@ export async function startWithImport(
     const { created } = result;
     if (!created) throw new Error('the import created no server');
     if (json) printJson(result);
-    else print(toCommandTerms(removeNextSteps(operations.importApi.toAgentText?.(result) ?? '')));
+    else print(toCommandTerms(removeFormattedSteps(operations.importApi.toAgentText?.(result) ?? '')));
     return formatConnection(created, settings);
   });
 }
 
-/** Removes the next steps, in place of which `formatConnection` has complete commands. */
-function removeNextSteps(text: string): string {
-  return text.replaceAll(/^Next: .*\n?/gm, '').trimEnd();
+/** Removes the next steps and the missing secrets, for which `formatConnection` has complete commands. */
+function removeFormattedSteps(text: string): string {
+  return text.replaceAll(/^(?:Next: |Warning: .* has no value yet;).*\n?/gm, '').trimEnd();
 }
 
 type Created = NonNullable<Output<'importApi'>['created']>;
@@ -64,17 +64,17 @@ function formatConnection(
   const secrets = new Set(warnings.flatMap(({ message }) => /^\{\{(\w+)\}\} has no value/.exec(message)?.[1] ?? []));
   const secretLines = [...secrets].map(
     (secret) =>
-      `TOOLHOST_API_KEY=${createKey('me', 'manage')} ${settings.service}${programName} secrets set ${slug} ${secret}`,
+      `TOOLHOST_API_KEY=${createKey('setup', `manage --server ${slug} --expires 1h`)} ${settings.service}${programName} secrets set ${slug} ${secret}`,
   );
   const usesLogin = access !== 'api_key' && access !== 'caller_token';
   const token = usesLogin ? undefined : '$TOOLHOST_API_KEY';
   const connect = getClaudeCodeCommand({ name: slug, url, token });
   const key = createKey(slug, `call --server ${slug}`);
   return [
-    ...(secretLines.length > 0 ? ['  Set the secrets of the API, in a second terminal:', '', ...secretLines, ''] : []),
-    '  Connect Claude Code, in a second terminal:',
+    ...(secretLines.length > 0 ? ['  Set the secrets of the API, in a second terminal in this folder:', '', ...secretLines, ''] : []),
+    '  Connect Claude Code in all folders, in a second terminal in this folder:',
     '',
-    connect.replace('$TOOLHOST_API_KEY', () => key),
+    connect.replace('mcp add', 'mcp add --scope user').replace('$TOOLHOST_API_KEY', () => key),
   ].join('\n');
 }
 

@@ -1,4 +1,5 @@
 import { Button, List, Stack, Text } from '@mantine/core';
+import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { Actor, Target } from '../audit/event-cells.tsx';
 import { formatOperation } from '../audit/operation-text.ts';
@@ -24,7 +25,7 @@ export function HomePage() {
     <>
       <PageHeader title="Home" guide="docs/tutorial.md">
         {canEdit && newest.data?.servers.length !== 0 && (
-          <Button component={Link} to="/servers/new" variant="default">
+          <Button component={Link} to="/servers/new" leftSection={<IconPlus size={16} />}>
             New server
           </Button>
         )}

@@ -1,5 +1,5 @@
-import { Alert, Anchor, Box, Button, Group, Stack, Text, TextInput } from '@mantine/core';
-import { IconDownload, IconSearch } from '@tabler/icons-react';
+import { Alert, Anchor, Button, Group, Select, Stack, Text } from '@mantine/core';
+import { IconDownload } from '@tabler/icons-react';
 import { type ClientConnection, clientGroups, type DeclaredClient } from '@toolhost/mcp-clients/client';
 import { clients, findObstacle } from '@toolhost/mcp-clients/clients';
 import { useState } from 'react';
@@ -14,59 +14,31 @@ import { useCurrentServer } from '../server-page.tsx';
 const initialClients = ['claude', 'claude-code'];
 
 export function Clients({ connection }: { connection: ClientConnection }) {
-  const [search, setSearch] = useState('');
   const [selectedId, setSelectedId] = useState<string>();
-  const matching = clients.filter(({ name }) => name.toLowerCase().includes(search.trim().toLowerCase()));
   const initial = initialClients.map((id) => clients.find((client) => client.id === id));
   const selected =
-    matching.find(({ id }) => id === selectedId) ??
-    initial.find((client) => client && matching.includes(client) && !findObstacle(client, connection)) ??
-    matching[0];
+    clients.find(({ id }) => id === selectedId) ?? initial.find((client) => client && !findObstacle(client, connection));
   return (
     <Section title="Client">
       <Stack gap="md">
-        <TextInput
-          aria-label="Search clients"
-          placeholder="Search"
-          leftSection={<IconSearch size={16} />}
-          value={search}
-          onChange={(event) => setSearch(event.currentTarget.value)}
+        <Select
+          aria-label="Client"
+          placeholder="Choose or search"
+          searchable
+          allowDeselect={false}
+          maxDropdownHeight={400}
+          data={clientGroups.map((group) => ({
+            group,
+            items: clients
+              .filter((client) => client.group === group)
+              .map(({ id, name }) => ({ value: id, label: name })),
+          }))}
+          nothingFoundMessage="Any other client for remote MCP servers (Streamable HTTP) can connect, too: enter the URL above."
+          value={selected?.id ?? null}
+          onChange={(id) => setSelectedId(id ?? undefined)}
           maw={320}
         />
-        {clientGroups.map((group) => {
-          const members = matching.filter((client) => client.group === group);
-          if (members.length === 0) return null;
-          return (
-            <Box key={group} className="th-clients" role="group" aria-label={group}>
-              <Text size="xs" c="dimmed">
-                {group}
-              </Text>
-              <Group gap={4}>
-                {members.map(({ id, name }) => (
-                  <Button
-                    key={id}
-                    size="compact-sm"
-                    variant={id === selected?.id ? 'light' : 'subtle'}
-                    {...(id !== selected?.id && { color: 'gray' })}
-                    aria-pressed={id === selected?.id}
-                    onClick={() => setSelectedId(id)}
-                  >
-                    {name}
-                  </Button>
-                ))}
-              </Group>
-            </Box>
-          );
-        })}
-        {selected ? (
-          <Instructions key={selected.id} client={selected} connection={connection} />
-        ) : (
-          <Hint>
-            No client here has this name. Any client for remote MCP servers (Streamable HTTP) can connect: its URL is{' '}
-            {connection.url}
-            {connection.token !== undefined && `, with the header Authorization: Bearer ${connection.token}`}.
-          </Hint>
-        )}
+        {selected && <Instructions key={selected.id} client={selected} connection={connection} />}
       </Stack>
     </Section>
   );

@@ -250,7 +250,7 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
   return (
     <Section
       title="Operations"
-      text={`${title} (${format}) has ${operations} operations. Agents work best with a few dozen tools.`}
+      text={`${title} (${format}) has ${operations} operations.${operations > maxRecommendedTools ? ' Agents work best with a few dozen tools.' : ''}`}
       actions={
         <Text
           c={chosen.size > maxRecommendedTools || tokens > maxRecommendedTokens ? 'var(--th-warn)' : 'dimmed'}

@@ -33,7 +33,7 @@ const choices = [
 
 export function StartChoices() {
   return (
-    <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
+    <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
       {choices.map(({ to, title, text, Icon }) => (
         <Box key={to} component={Link} to={to} className="th-card th-choice" p="lg">
           <Group gap="sm" wrap="nowrap" align="flex-start">
@@ -67,7 +67,11 @@ export function FirstServer() {
             : 'Editors and owners can create servers.'
         }
       />
-      {canEdit && <StartChoices />}
+      {canEdit && (
+        <Box p={{ base: 'md', sm: 'lg' }}>
+          <StartChoices />
+        </Box>
+      )}
     </div>
   );
 }
