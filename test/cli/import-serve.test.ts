@@ -41,7 +41,7 @@ describe('toolhost import --serve', () => {
         .output('stderr')
         .split('\n')
         .find((text) => text.startsWith('claude mcp add ')) ?? '';
-    const script = `claude() { echo "$8"; }\n${line}`;
+    const script = `claude() { echo "\${10}"; }\n${line}`;
     const run = await runToolhostCommand(['-c', script], { program: '/bin/sh', cwd: join(toolhostProgram, '../..') });
     assert.deepEqual([run.code, run.stderr], [0, ''], line);
     return run.stdout.trim();

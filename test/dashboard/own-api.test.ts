@@ -83,10 +83,11 @@ describe('a developer with a FastAPI service', () => {
     await page.getByText('Your server is running').waitFor();
     await click(button(page, 'Create key for this server'));
     await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
-    await click(button(page, 'Cursor'));
+    await click(page.getByRole('combobox', { name: 'Client' }));
+    await click(page.getByRole('option', { name: 'Cursor', exact: true }));
     await click(button(page, 'Copy snippet for Cursor'));
     await callWith('orders', await getCopiedKey(page));
-    assert.deepEqual(counts, { clicks: 7, fields: 2 });
+    assert.deepEqual(counts, { clicks: 8, fields: 2 });
     await checkPage(page);
   });
 

@@ -71,7 +71,9 @@ function formatConnection(
   const connect = getClaudeCodeCommand({ name: slug, url, token });
   const key = createKey(slug, `call --server ${slug}`);
   return [
-    ...(secretLines.length > 0 ? ['  Set the secrets of the API, in a second terminal in this folder:', '', ...secretLines, ''] : []),
+    ...(secretLines.length > 0
+      ? ['  Set the secrets of the API, in a second terminal in this folder:', '', ...secretLines, '']
+      : []),
     '  Connect Claude Code in all folders, in a second terminal in this folder:',
     '',
     connect.replace('mcp add', 'mcp add --scope user').replace('$TOOLHOST_API_KEY', () => key),

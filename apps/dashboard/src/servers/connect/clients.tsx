@@ -17,7 +17,8 @@ export function Clients({ connection }: { connection: ClientConnection }) {
   const [selectedId, setSelectedId] = useState<string>();
   const initial = initialClients.map((id) => clients.find((client) => client.id === id));
   const selected =
-    clients.find(({ id }) => id === selectedId) ?? initial.find((client) => client && !findObstacle(client, connection));
+    clients.find(({ id }) => id === selectedId) ??
+    initial.find((client) => client && !findObstacle(client, connection));
   return (
     <Section title="Client">
       <Stack gap="md">

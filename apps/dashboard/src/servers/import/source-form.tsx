@@ -112,7 +112,6 @@ function SourceFields(props: Props) {
           <FormErrorAlert formErrors={otherErrors} title="Description not read" />
           <Textarea
             label="Address or text"
-            // biome-ignore lint/a11y/noAutofocus: the page is this field
             autoFocus={props.url === undefined}
             description="The address of the description, or the description itself: JSON, YAML, or curl commands."
             placeholder="https://api.example.com/openapi.json"
