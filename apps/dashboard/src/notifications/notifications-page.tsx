@@ -10,8 +10,8 @@ import { PagedList } from '../ui/paged-list.tsx';
 import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
+import { LoadTogether } from '../ui/states/load-together.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { Loading } from '../ui/states/loading.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
@@ -26,11 +26,13 @@ export function NotificationsPage() {
     <>
       <PageHeader title="Notifications" guide="docs/notifications.md" />
       <ViewerNote>Only editors and owners can create webhooks.</ViewerNote>
-      <Stack gap="md">
-        <WebhooksSection />
-        <MailSection />
-        <HistorySection />
-      </Stack>
+      <LoadTogether>
+        <Stack gap="md">
+          <WebhooksSection />
+          <MailSection />
+          <HistorySection />
+        </Stack>
+      </LoadTogether>
     </>
   );
 }
@@ -52,7 +54,7 @@ function MailSection() {
   });
   return (
     <Section title="Email to you">
-      <Loaded query={query} loading={<Loading rows={4} height={53} />}>
+      <Loaded query={query}>
         {({ events, email, mail_available: isAvailable }) => (
           <Stack gap="sm">
             <Hint>{formatMailStatus(isAvailable, email)}</Hint>
