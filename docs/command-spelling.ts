@@ -16,10 +16,7 @@ const installation = 'docs/operations/installation.md';
 export const passages: readonly (readonly [checkout: string, published: string])[] = [
   ['In a checkout of this repository, with Node 20 or newer and npm:', 'With Node 22, 24, or 26:'],
   ['npm ci && npm start', 'npx toolhost serve'],
-  [
-    "`npx toolhost serve` will follow; the npm package is not published yet. On Node 20, ignore npm's `EBADENGINE` warnings: the service runs on the Node that `npm ci` installs.\n\n",
-    '',
-  ],
+  ['`npx toolhost serve` will follow; the npm package is not published yet.\n\n', ''],
   ['a checkout of this repository, Node 20 or newer, npm, and an API', 'Node 22, 24, or 26, and an API'],
   ['npm ci && npm run build\n', ''],
   ['`npm start` starts it again', '`npx toolhost serve` starts it again'],

@@ -132,11 +132,11 @@ function getReason({ outcome, status, usage }: SeedCall): string | null {
     case 'ok':
       return null;
     case 'invalid_arguments':
-      return 'an argument that is not declared; allowed: those of the tool';
+      return 'unknown argument; allowed: those of the tool';
     case 'upstream_status':
       return `HTTP ${status} ${STATUS_CODES[status ?? 0] ?? ''}, application/json`;
     case 'timeout':
-      return `${usage.host}: upstream did not respond within 10000 ms`;
+      return `${usage.host} did not respond within 10 s`;
     case 'unreachable':
       return `${usage.host} refused the connection`;
     case 'malformed':

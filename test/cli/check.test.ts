@@ -40,6 +40,21 @@ describe('toolhost check', async () => {
     assert.deepEqual(await check([named]), { code: 0, stdout: `${named}: ok\n`, stderr: '' });
   });
 
+  it('allows the hosts that import --serve has stored, only for a local service, and names their file in a problem', async () => {
+    const config = file('stored.json', JSON.stringify(buildServerAt('stored', 'http://127.0.0.1:9000')));
+    const DATA_DIR = join(folder, 'data');
+    mkdirSync(DATA_DIR);
+    assert.equal((await check([config], { DATA_DIR })).code, 1);
+    writeFileSync(join(DATA_DIR, 'egress-allow'), '127.0.0.1:8000\n127.0.0.1:9000\n');
+    assert.deepEqual(await check([config], { DATA_DIR }), { code: 0, stdout: `${config}: ok\n`, stderr: '' });
+    assert.equal((await check([config], { DATA_DIR, BASE_URL: 'https://tools.example.com' })).code, 1);
+    writeFileSync(join(DATA_DIR, 'egress-allow'), '127.0.0.1\n');
+    const { code, stderr } = await check([config], { DATA_DIR });
+    assert.equal(code, 1);
+    assert.match(stderr, /data\/egress-allow: found "127\.0\.0\.1"; allowed: host-or-address-or-cidr:port/);
+    assert.doesNotMatch(stderr, /EGRESS_ALLOW/);
+  });
+
   it('prints nothing from a file that a link outside its folder points to [find F3]', async () => {
     const secret = 'pr1vate-line';
     const texts = [

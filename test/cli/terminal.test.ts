@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { after, describe, it } from 'node:test';
 import { startAdversarialService } from '../support/toolhost/adversarial-service.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startCommandService } from '../support/toolhost/command-world.ts';
 import { type CommandResult, runToolhostCommand, spawnToolhost } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /** Clears the screen, sets the title, and writes to the clipboard, then does the same with C1 control characters. */
 const sequences = '\u001b[2J\u001b]0;title\u0007\u001b]52;c;ZXZpbA==\u0007\u009b2J\u009d0;title\u009c\b\r';
@@ -17,6 +19,27 @@ const childAtTerminal = {
   TERM: 'xterm',
   NODE_OPTIONS: '--import=data:text/javascript,process.stdout.isTTY=process.stderr.isTTY=true',
 };
+
+describe('a start in local mode', () => {
+  const fixtures = useFixtures();
+
+  async function start(env: Record<string, string>): Promise<string> {
+    const child = await startChildToolhost({ DATA_DIR: fixtures.folder(), ...env });
+    await child.end();
+    return child.output('stderr');
+  }
+
+  it('[ship 7] shows a person at a terminal the startup text without log lines before it, and others every log line', async () => {
+    const atTerminal = await start(childAtTerminal);
+    assert.match(atTerminal, /^\n {2}Dashboard {6}http:/);
+    assert.match(atTerminal, /INFO.*stopping/);
+    assert.doesNotMatch(atTerminal, /listening on/);
+    assert.match(await start({ ...childAtTerminal, LOG_LEVEL: 'debug' }), /listening on/);
+    const elsewhere = await start({});
+    assert.match(elsewhere, /^\{"level":30,.*"msg":"listening on http:/m);
+    assert.match(elsewhere, /^ {2}Dashboard {6}http:/m);
+  });
+});
 
 describe('output to a terminal', async () => {
   const service = await startAdversarialService();

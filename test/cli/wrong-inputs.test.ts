@@ -202,7 +202,7 @@ describe('a command with a mistake', async () => {
     {
       title: 'a key of another service',
       args: ['servers', 'list', '--key', otherKey],
-      message: /is not valid for the service at .*keys create --name me/,
+      message: /is not valid for the service at .*keys create --name cli/,
     },
     {
       title: 'a key with a space',

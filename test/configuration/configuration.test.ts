@@ -30,7 +30,7 @@ const tenMistakes: Json = {
 };
 const tenReports = [
   'name: found ""; allowed: at least 1 character',
-  'slug: found "Not A Slug"; allowed: 3 to 63 lower-case letters and digits, with single hyphens between them',
+  'slug: found "Not A Slug"; allowed: 3 to 63 lowercase letters and digits, with single hyphens between them',
   'descripton: unknown field; did you mean `description`?',
   'authentication.type: found "bearer"; allowed: "Bearer", "ApiKey", "Basic", "QueryParam", "Cookie", "ClientCredentials", "AwsSigV4"',
   'oauth.scope: unknown field; did you mean `scopes`?',
@@ -92,13 +92,13 @@ describe('a configuration', () => {
     await assertProblems({ tools: [{}, null] }, ...inTool, 'tools[1]: found null; allowed: an object');
   });
 
-  it('[sec E2] accepts lower-case slugs of 3 to 63 characters and no reserved ones', async () => {
+  it('[sec E2] accepts lowercase slugs of 3 to 63 characters and no reserved ones', async () => {
     for (const slug of ['abc', 'a-b', '123', 'a1-b2-c3', 'x'.repeat(63)]) await assertProblems({ slug });
     for (const slug of [
       ...['ab', 'x'.repeat(64), 'Abc', 'a_b', 'a--b', '-ab', 'ab-', 'a b', 'ab%41', 'äbc', 'аpi', 'abc\n', '..', ''],
     ]) {
       const { problems } = await checkFields({ slug });
-      assert.match(problems.join(), /^slug: found .*; allowed: 3 to 63 lower-case letters/s, JSON.stringify(slug));
+      assert.match(problems.join(), /^slug: found .*; allowed: 3 to 63 lowercase letters/s, JSON.stringify(slug));
     }
     for (const slug of ['manage', 'api', 'admin', 'login', 'oauth', 'well-known', 'health'])
       await assertProblems({ slug }, `slug: "${slug}" is reserved; choose another`);

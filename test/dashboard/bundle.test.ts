@@ -108,6 +108,7 @@ describe('the dashboard in a browser', () => {
     const responses = await measurePageLoad(context, '/servers?tag=a%26b');
     assertPageLoad(responses, landingLimits);
     assert.ok(!responses.some(([address]) => address.endsWith('.js')));
+    assertSome(responses, ([address]) => address.endsWith('.woff2'), 'the font was not loaded');
     const [page] = context.pages();
     assert.equal(await page?.locator('form').getAttribute('action'), '/login?return_to=%2Fservers%3Ftag%3Da%2526b');
   });

@@ -50,6 +50,20 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
     await checkPage(page);
   });
 
+  it('lists a missing secret among the failures until it is set', async (t) => {
+    const { toolhost, config } = dashboard;
+    await toolhost.createServer(config('late', { authentication: { type: 'Bearer', token: '{{SET_LATER}}' } }));
+    await toolhost.callTool('late', await toolhost.createKey(), 'read', { count: 1 });
+    const page = await openPage(t, dashboard, '/');
+    const failures = page.getByRole('table', { name: 'Failures' });
+    const missing = failures.getByRole('row').filter({ hasText: 'The secret SET_LATER has no value' });
+    await missing.waitFor();
+    await toolhost.rest('PUT', '/servers/late/secrets/SET_LATER', { body: { value: 'the-secret' } });
+    await page.reload();
+    await failures.waitFor();
+    assert.equal(await missing.count(), 0);
+  });
+
   for (const [path, table] of [
     ['/', 'Busiest servers'],
     ['/servers/failing', 'Most-called tools'],

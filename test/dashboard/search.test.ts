@@ -4,6 +4,7 @@ import { checkPage } from '../support/browser/check-page.ts';
 import { button, chooseRowAction, selectOption } from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
 import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('search in the dashboard', { concurrency: 2 }, () => {
@@ -36,6 +37,21 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
     await button(page, /^setServerTags parameters/).click();
     await page.getByRole('table', { name: 'setServerTags parameters' }).getByText('tags *').waitFor();
     await checkPage(page);
+  });
+
+  it('keeps what is typed right after the palette was opened', async (t) => {
+    const page = await openPage(t, dashboard, '/servers');
+    await page.getByRole('table', { name: 'Servers' }).waitFor();
+    const search = page.getByRole('textbox', { name: 'Find anything' });
+    // The first time, the palette has to be loaded.
+    for (const words of ['refund', 'audit']) {
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type(words);
+      await search.waitFor();
+      await eventually(async () => assert.equal(await search.inputValue(), words));
+      await page.keyboard.press('Escape');
+      await search.waitFor({ state: 'detached' });
+    }
   });
 
   it('filters servers by a tag and sorts them by name', async (t) => {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, describe, it } from 'node:test';
-import { createBrowser, getNextUrl, visibleText } from '../support/browser/browser.ts';
+import { type Browser, createBrowser, getNextUrl, visibleText } from '../support/browser/browser.ts';
 import { type FreshRequest, freshRequest } from '../support/fresh-request.ts';
-import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { registerClient } from '../support/oauth/oauth-client.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { buildProductionEnv } from '../support/toolhost/production-env.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
@@ -39,16 +40,19 @@ const getForgedHosts = (port: string) =>
 
 describe('local mode in a container (LOCAL_MODE=container)', () => {
   const fixtures = useFixtures();
+  const DATA_DIR = fixtures.folder();
   const toolhost = fixtures.start(
-    () =>
-      startChildToolhost({
-        DATA_DIR: fixtures.folder(),
-        DEMO: '1',
-        LOCAL_MODE: 'container',
-        ALLOWED_HOSTS: 'compose-name:8080',
-      }),
+    () => startChildToolhost({ DATA_DIR, DEMO: '1', LOCAL_MODE: 'container', ALLOWED_HOSTS: 'compose-name:8080' }),
     (service) => service.end(),
   );
+  const getPrintedLink = (child: ChildToolhost) =>
+    /http:\S+\/login\/link\/\S+/.exec(child.output('stdout'))?.[0] ?? assert.fail(child.output('stdout'));
+  /** Creates a link inside the container. */
+  const openInContainer = async (env: Record<string, string>, ...args: string[]) => {
+    const opened = await runToolhostCommand(['open', ...args], { env: { LOCAL_MODE: 'container', ...env } });
+    assert.equal(opened.code, 0, opened.stderr);
+    return opened.stdout.trim();
+  };
   const send = (path: string, host: string, { headers, ...request }: FreshRequest = {}) =>
     freshRequest(toolhost.url + path, { ...request, headers: { host, ...headers } });
 
@@ -57,8 +61,61 @@ describe('local mode in a container (LOCAL_MODE=container)', () => {
     assert.equal((await fetch(`http://127.0.0.2:${port}/livez`)).status, 200);
     assert.match(
       toolhost.output('stderr'),
-      /^ {2}Container .*Only publishing it on 127\.0\.0\.1 keeps neighbors out\.$/m,
+      /^ {2}Container .*Only publishing its port on 127\.0\.0\.1 keeps neighbors out\.$/m,
     );
+  });
+
+  it('[ship 2] signs in only with the printed link or one of toolhost open, not with one click', async () => {
+    const getSessionStatus = async (browser: Browser) => (await browser.get(`${toolhost.url}/api/v1/session`)).status;
+    const neighbor = createBrowser();
+    for (const path of ['/', '/login', '/login/link/unknown']) {
+      const page = await neighbor.get(toolhost.url + path);
+      assert.match(visibleText(page), /toolhost open/, path);
+      assert.doesNotMatch(page.html, /<form|<button/, path);
+    }
+    const { origin, port } = new URL(toolhost.url);
+    const click = { method: 'POST', headers: { origin, 'sec-fetch-site': 'same-origin' } };
+    const clicked = await fetch(`${toolhost.url}/login`, click);
+    assert.deepEqual([clicked.status, clicked.headers.get('set-cookie')], [403, null]);
+    assert.equal(await getSessionStatus(neighbor), 401);
+    for (const link of [getPrintedLink(toolhost), await openInContainer({ DATA_DIR, PORT: port })]) {
+      const browser = createBrowser();
+      assert.equal((await browser.get(link)).status, 302);
+      assert.equal(await getSessionStatus(browser), 200);
+      assert.equal((await neighbor.get(link)).status, 410);
+    }
+    const unreachableInside = await openInContainer({ DATA_DIR, PORT: port, BASE_URL: 'http://127.0.0.1:9' });
+    assert.match(unreachableInside, /^http:\/\/127\.0\.0\.1:9\/login\/link\//);
+  });
+
+  it('[ship 2] logs agents in only from a browser that is signed in', async () => {
+    const { port } = new URL(toolhost.url);
+    const args = ['keys', 'create', '--name', 'me', '--scopes', 'manage,call', '--quiet'];
+    const key = (await runToolhostCommand(args, { env: { DATA_DIR } })).stdout.trim();
+    const tool = {
+      name: 'read',
+      description: 'Reads the items of the API.',
+      method: 'GET',
+      url: 'https://api.example.com',
+    };
+    const body = { name: 'People', slug: 'people', login: {}, tools: [tool] };
+    const created = await send('/api/v1/servers', `127.0.0.1:${port}`, { key, body });
+    assert.equal(created.status, 201, created.text);
+    for (const [slug, button] of [
+      ['manage', 'Allow and log in'],
+      ['people', 'Allow'],
+    ] as const) {
+      const browser = createBrowser();
+      const client = await registerClient({ issuer: `${toolhost.url}/mcp/${slug}` });
+      const consent = await browser.get(client.authorization().url);
+      const refused = await browser.press(consent, button);
+      assert.equal(refused.status, 403, slug);
+      assert.match(visibleText(refused), /not signed in at this host name; open the link/, slug);
+      await browser.get(await openInContainer({ DATA_DIR, PORT: port }));
+      const allowed = await browser.press(consent, button);
+      assert.equal(allowed.status, 200, slug);
+      assert.match(getNextUrl(allowed).href, /\/local-identity\/auth|[?&]code=/, slug);
+    }
   });
 
   it('[ship 2] accepts the loopback names with any port, and ALLOWED_HOSTS', async () => {
@@ -137,17 +194,14 @@ describe('local mode in a container (LOCAL_MODE=container)', () => {
     await once(publisher.listen(0, '127.0.0.1'), 'listening');
     const publishedPort = (publisher.address() as AddressInfo).port;
     const base = `http://127.0.0.1:${publishedPort}`;
-    const published = await startChildToolhost({
-      DATA_DIR: fixtures.folder(),
-      LOCAL_MODE: 'container',
-      PORT: String(port),
-      BASE_URL: base,
-    });
+    const env = { DATA_DIR: fixtures.folder(), PORT: String(port), BASE_URL: base };
+    const published = await startChildToolhost({ LOCAL_MODE: 'container', ...env });
     try {
       for (const origin of [base, `http://localhost:${publishedPort}`]) {
         const browser = createBrowser();
-        const signedIn = await browser.press(await browser.get(`${origin}/login?return_to=/servers`), 'Sign in');
-        assert.equal(getNextUrl(signedIn).href, `${origin}/servers`);
+        const link = await openInContainer(env, ...(origin === base ? [] : ['--url', origin]));
+        assert.equal(new URL(link).origin, origin);
+        assert.equal(getNextUrl(await browser.get(link)).href, `${origin}/`);
         const { html } = await browser.get(`${origin}/api/v1/session`);
         const session = JSON.parse(html) as Json;
         assert.deepEqual([session.base_url, session.management_url], [base, `${base}/mcp/manage`]);

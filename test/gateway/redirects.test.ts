@@ -250,7 +250,7 @@ describe('a tool with redirects: "follow"', () => {
       // A separate timeout for the redirect would end at least a second later.
       const errorText = await assertWithinDeadline(ms, () => callForError(slug));
       if (otherUpstream.requests.length > 0)
-        assert.equal(errorText, `the upstream did not respond within ${ms} ms, including redirects`);
+        assert.equal(errorText, `upstream did not answer within ${ms} ms, including redirects`);
     }
     const [held] = otherUpstream.take();
     assert.equal(await held?.closed, 'aborted');

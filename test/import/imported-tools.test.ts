@@ -57,9 +57,10 @@ describe('imported tool', () => {
       '/orders/': { get: { operationId: 'list_orders_orders__get' }, post: { operationId: 'orders__post' } },
       '/orders/{orderId}': { get: { operationId: 'read_order_orders__orderId__get' }, delete: { operationId: 'get' } },
       '/': { get: { operationId: 'root__get' } },
+      '/about': { get: { operationId: 'drive.about.get' } },
     };
     const names = pluck(planTools(paths), 'name');
-    assert.deepEqual(names, ['list_orders', 'orders_post', 'read_order', 'get', 'root']);
+    assert.deepEqual(names, ['list_orders', 'orders_post', 'read_order', 'get', 'root', 'drive_about_get']);
   });
 
   it('[imp 2] has a name that fits Claude Code together with the server slug', () => {
@@ -170,6 +171,27 @@ describe('request of an imported tool', () => {
     const { url, body, headers } = await callTool(String(names[0]), args);
     return { url, body: body.toString(), type: headers['content-type'] };
   }
+
+  it('[imp 2] has no credential for a public operation, which FastAPI generates without security', async () => {
+    const get = (operationId: string, fields?: Json) => ({ get: { operationId, responses, ...fields } });
+    const security = [{ key: [] }];
+    const components = { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } };
+    const fastApi = {
+      '/orders': get('list_orders_orders_get', { security }),
+      '/health': get('get_health_health_get'),
+      '/token': get('get_token_token_get', { security: [] }),
+    };
+    const { callTool } = await imports.importDocument(JSON.stringify(openApi(fastApi, { components })));
+    const getCredential = async (tool: string) => (await callTool(tool)).headers.authorization;
+    assert.equal(await getCredential('list_orders'), 'Bearer the-secret');
+    assert.deepEqual([await getCredential('get_health'), await getCredential('get_token')], [undefined, undefined]);
+    const paths = { '/orders': get('listOrders', { security }), '/account': get('getAccount') };
+    const planCredentials = (fields: Json) => pluck(planTools(paths, fields), 'credential');
+    assert.deepEqual(planCredentials({ components }), [undefined, undefined]);
+    const schemas = { HTTPValidationError: object({}) };
+    assert.deepEqual(planCredentials({ components: { ...components, schemas } }), [undefined, 'none']);
+    assert.deepEqual(planCredentials({ components: { ...components, schemas }, security }), [undefined, undefined]);
+  });
 
   it('[imp 2] encodes a string body as JSON, and sends a JSON content type', async () => {
     const cases: [unknown, string][] = [

@@ -60,7 +60,7 @@ describe('[sec 4.1] the circuit breaker', async () => {
     const before = Date.now();
     const result = await server.call();
     assert.ok(isBlocked(result));
-    assert.match(result.content[0]?.text ?? '', /the next request is allowed in 7 s$/);
+    assert.match(result.content[0]?.text ?? '', /so nothing was sent; retry in 7 s$/);
     assert.equal(countRequests('/opens'), openAfter);
     const { body } = await toolhost.rest('GET', '/calls?outcome=circuit_open', { key: server.key });
     assert.equal((body.calls as Json[]).length, 1);

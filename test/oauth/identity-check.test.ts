@@ -135,6 +135,20 @@ describe('check of a person at a provider that behaves in unusual ways', () => {
     await assert.rejects(check(), { kind: 'unavailable' });
   });
 
+  it('returns the rotated refresh token without a person if the keys for the ID token are down', async () => {
+    provider.setIdToken('');
+    provider.setRefreshToken('rotated');
+    provider.setResponse('/token');
+    provider.setResponse('/keys', '{}', 503);
+    assert.deepEqual(await check(), { person: undefined, refreshToken: 'rotated' });
+    provider.setRefreshToken('refresh');
+    await assert.rejects(check(), { kind: 'unavailable' });
+    provider.setResponse('/keys');
+    const claims = { groups: ['support'], email: 'ada@people.example' };
+    provider.setIdToken('', { claims });
+    assert.deepEqual((await check()).person?.groups, ['support']);
+  });
+
   it('refuses the person if userinfo is about someone else or rejects the token', async () => {
     respond({ access_token: 'a', token_type: 'bearer' });
     provider.setResponse('/userinfo', JSON.stringify({ sub: 'other', groups: ['support'] }));

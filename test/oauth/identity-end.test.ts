@@ -87,7 +87,7 @@ describe('login at a server in local mode', () => {
     const { url, verifier } = client.authorization();
     const browser = createBrowser();
     const consent = await browser.get(url);
-    assert.match(visibleText(consent), /You, on this machine|you@localhost\.example/);
+    assert.match(visibleText(consent), /Signed in as you@localhost\.example Identified by this machine/);
     const form = await browser.press(consent, 'Allow');
     const saved = await browser.press(form, 'Save and continue', { fields: toInputs({ API_TOKEN: 'local-key' }) });
     const tokens = await client.redeem(getNextUrl(saved).searchParams.get('code') ?? '', verifier);

@@ -179,6 +179,39 @@ describe('login of people at a hosted server', () => {
       assert.equal(lastAuthorization(), 'Bearer right-key');
     });
 
+    it('asks again after the API has refused a value that it received together with the token of a provider', async () => {
+      await create('with-provider', {
+        authentication: { type: 'Bearer' },
+        headers: { 'X-Key': '{{API_TOKEN}}' },
+        login: ownKey.login,
+        oauth: {
+          authorization_url: `${upstream.url}/authorize`,
+          token_url: `${upstream.url}/token`,
+          client_id: 'client',
+          client_secret: 'client-secret',
+        },
+      });
+      upstream.on('POST /token', () => ({ body: { access_token: 'provider-token', token_type: 'Bearer' } }));
+      upstream.on('*', ({ headers }) => ({ status: headers['x-key'] === 'wrong-key' ? 401 : 200, body: {} }));
+      /** Enters a key, and returns from the provider of the server. */
+      const enterKey = async (key: string) => {
+        const login = await world.startLogin('with-provider', 'dirk');
+        const form = await login.browser.press(login.page, 'Allow and log in');
+        const fields = toInputs({ API_TOKEN: key });
+        const departure = await login.browser.press(form, 'Save and continue', { fields });
+        const query = new URLSearchParams({ code: 'c', state: getNextUrl(departure).searchParams.get('state') ?? '' });
+        const page = await login.browser.get(`${productionUrl}/mcp/with-provider/callback?${query}`);
+        const { body } = await world.redeem('with-provider', { ...login, page });
+        return { form: visibleText(form), token: String(body.access_token) };
+      };
+      const { token } = await enterKey('wrong-key');
+      assert.equal(isError(await callTool('with-provider', token)), true);
+      assert.equal((await callTool('with-provider', token)).status, 401);
+      const renewed = await enterKey('right-key');
+      assert.match(renewed.form, /Personal token The API refused the stored value/);
+      assert.equal(isError(await callTool('with-provider', renewed.token)), false);
+    });
+
     it('keeps a value out of errors, call records, captures, and previews', async () => {
       await create('echoed', ownKey);
       const value = 'key-that-the-api-repeats';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { visibleText } from '../support/browser/browser.ts';
+import { getNextUrl, visibleText } from '../support/browser/browser.ts';
 import { startPeopleWorld, toInputs } from '../support/oauth/people-world.ts';
+import { productionUrl } from '../support/oauth/production-world.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { createNameServers } from '../support/upstreams/name-servers.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -106,6 +107,37 @@ describe('a host that contains the value of a person', () => {
     assert.deepEqual(
       (body.calls as Json[]).map(({ outcome }) => outcome),
       ['blocked'],
+    );
+  });
+
+  it('is never this service itself as the provider of a login', async () => {
+    const login = {
+      allow: { domains: ['people.example'] },
+      fields: [{ name: 'site', label: 'Site', secret: false, pattern: '.*' }],
+    };
+    const fixedUrls = {
+      authorization_url: 'https://login.example.org/authorize',
+      token_url: 'https://login.example.org/token',
+    };
+    /** Returns the page after a person has entered the name of this service. */
+    const enterOwnName = async (slug: string, urls: Json) => {
+      const oauth = { ...fixedUrls, ...urls, client_id: 'client', client_secret: 'client-secret' };
+      const tools = [createTool({ url: 'https://api.example.org/items' })];
+      await createServer(slug, { authentication: { type: 'Bearer' }, base_url: undefined, oauth, login, tools });
+      const { browser, page } = await world.startLogin(slug, 'anna');
+      const form = await browser.press(page, 'Allow and log in');
+      return { browser, page: await browser.press(form, 'Save and continue', { fields: toInputs({ site: 'Tools' }) }) };
+    };
+    const refusal = /may not call the host that the value of the person names/;
+    const atLogin = await enterOwnName('own-login', { authorization_url: 'https://{{site}}.example.com/authorize' });
+    assert.match(visibleText(atLogin.page), refusal);
+    const { browser, page } = await enterOwnName('own-token', { token_url: 'https://{{site}}.example.com/token' });
+    const query = new URLSearchParams({ code: 'c', state: getNextUrl(page).searchParams.get('state') ?? '' });
+    const returned = await browser.get(`${productionUrl}/mcp/own-token/callback?${query}`);
+    assert.match(getNextUrl(returned).searchParams.get('error_description') ?? '', refusal);
+    assert.deepEqual(
+      names.requestedNames.filter((name) => name.includes('tools')),
+      [],
     );
   });
 

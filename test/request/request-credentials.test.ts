@@ -15,7 +15,7 @@ const oauth = {
   ...{ client_id: 'c', client_secret: 's' },
 };
 
-/** Returns the sent headers with lower-case names, without those of the connection itself. */
+/** Returns the sent headers with lowercase names, without those of the connection itself. */
 function toHeaderLines(rawHeaders: readonly string[] = []): string[] {
   const lines = rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [`${name.toLowerCase()}: ${rawHeaders[i + 1]}`] : []));
   return lines.filter((line) => !/^(host|connection|content-length):/.test(line)).sort();

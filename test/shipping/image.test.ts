@@ -113,15 +113,15 @@ describe('the container image', () => {
       const get = (path: string, host: string) =>
         freshRequest(`http://127.0.0.2:${port}${path}`, { headers: { host } });
       assert.equal((await get('/', `127.0.0.1:${port}`)).status, 200);
-      const { status, headers } = await get('/login', `localhost:${port}`);
-      assert.deepEqual([status, headers.location], [302, `http://127.0.0.1:${port}/login`]);
+      const { status, text: page } = await get('/login', `localhost:${port}`);
+      assert.deepEqual([status, /toolhost open/.test(page), /<form/.test(page)], [200, true, false]);
       for (const path of ['/', '/login', '/mcp/projects', '/.well-known/oauth-protected-resource/mcp/manage'])
         assert.equal((await get(path, `evil.example:${port}`)).status, 421, path);
       const [healthcheckProgram, ...healthcheckArgs] = buildCommand([...settings, ...image.healthcheck]);
       await execFileAsync(healthcheckProgram, healthcheckArgs);
       child.kill('SIGTERM');
       assert.equal((await exited)[0], 0);
-      assert.match(await output, /Only publishing it on 127\.0\.0\.1 keeps neighbors out/);
+      assert.match(await output, /Only publishing its port on 127\.0\.0\.1 keeps neighbors out/);
     } finally {
       child.kill('SIGKILL');
     }

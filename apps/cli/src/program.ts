@@ -58,7 +58,7 @@ export function createProgram({ isQuiet = false, width = getHelpWidth(), write }
       `
 Examples:
   toolhost serve
-  toolhost keys create --name me --scopes manage,call
+  toolhost keys create --name cli --scopes manage,call
   toolhost check server.yaml && toolhost servers create server.yaml
   toolhost apply servers --dry-run
   toolhost import https://api.example.com/openapi.json --plan

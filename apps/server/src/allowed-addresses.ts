@@ -8,14 +8,14 @@ import { createDataFolder } from './data-folder.ts';
  */
 const fileName = 'egress-allow';
 
-/** Returns the entries, comma-separated like those of EGRESS_ALLOW. */
-export function readAllowedAddresses(dataDir: string, readFile: (path: string) => string): string {
+/** Returns the path of the file, and its entries, comma-separated like those of EGRESS_ALLOW. */
+export function readAllowedAddresses(
+  dataDir: string,
+  readFile: (path: string) => string,
+): { entries: string; file: string } {
   const file = join(dataDir, fileName);
-  return existsSync(file)
-    ? readFile(file)
-        .trim()
-        .replaceAll(/\s*\n\s*/g, ',')
-    : '';
+  const text = existsSync(file) ? readFile(file) : '';
+  return { entries: text.trim().replaceAll(/\s*\n\s*/g, ','), file };
 }
 
 /** Stores an entry. Returns the path of the file. */

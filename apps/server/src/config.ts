@@ -234,8 +234,12 @@ function readEgressAllow(
   readFile: (path: string) => string,
   problems: string[],
 ): EgressAllow {
-  const stored = mode === 'local' ? readAllowedAddresses(getDataDir(values), readFile) : '';
-  return [values.EGRESS_ALLOW, stored].flatMap((text) => tryOrReport(() => parseEgressAllow(text), problems) ?? []);
+  const readStored = () => {
+    const { entries, file } = readAllowedAddresses(getDataDir(values), readFile);
+    return parseEgressAllow(entries, file);
+  };
+  const sources = [() => parseEgressAllow(values.EGRESS_ALLOW), ...(mode === 'local' ? [readStored] : [])];
+  return sources.flatMap((read) => tryOrReport(read, problems) ?? []);
 }
 
 /** Returns the base URL; undefined if it is derived from the port later, in local mode without BASE_URL. */

@@ -24,7 +24,7 @@ export const variables = {
     schema: z.enum(['container', '']),
     fallback: '',
     meaning:
-      'Set to container in a container whose port is only published on 127.0.0.1: local mode then listens on every address, and accepts the host names 127.0.0.1, localhost, and [::1] with any port. Ignored in production mode.',
+      'Set to container in a container whose port is only published on 127.0.0.1: local mode then listens on every address, accepts the host names 127.0.0.1, localhost, and [::1] with any port, and only a sign-in link signs in. Ignored in production mode.',
   },
   BASE_URL: {
     schema: z.string(),

@@ -40,5 +40,5 @@ export type UnverifiedCallerLimits = {
  */
 export type TenantKey = { readonly workspaceId: string; readonly network?: string | undefined };
 
-/** Request headers as Node provides them, with lower-case names. */
+/** Request headers as Node provides them, with lowercase names. */
 export type RequestHeaders = { readonly [name: string]: string | string[] | undefined };

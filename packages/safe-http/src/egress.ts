@@ -9,25 +9,25 @@ export type EgressAllow = readonly { host: string | undefined; range: AddressRan
 type AddressRange = [ipaddr.IPv4 | ipaddr.IPv6, number];
 
 /**
- * Parses comma-separated entries `host-or-address-or-cidr:port`.
- * @throws Error with a sentence that names the entry
+ * Parses comma-separated entries `host-or-address-or-cidr:port`. `source` is the variable or the file that they are from.
+ * @throws Error with a sentence that names the source and the entry
  */
-export function parseEgressAllow(text: string): EgressAllow {
+export function parseEgressAllow(text: string, source = 'EGRESS_ALLOW'): EgressAllow {
   return text
     .split(',')
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '')
-    .map(parseEntry);
+    .map((entry) => parseEntry(entry, source));
 }
 
-function parseEntry(entry: string): EgressAllow[number] {
+function parseEntry(entry: string, source: string): EgressAllow[number] {
   const [, target = '', digits] = /^(.+):(\d{1,5})$/.exec(entry) ?? [];
   const port = Number(digits);
   const range = parseRange(target);
   const host = range ? undefined : toHostName(target);
   if (port >= 1 && port <= 65_535 && (range || host !== undefined)) return { host, range, port };
   throw new Error(
-    `EGRESS_ALLOW: found ${JSON.stringify(entry.replace(/^.*@/, '…@').slice(0, 100))}; allowed: host-or-address-or-cidr:port, such as 10.1.2.3:8080, intranet.example.com:80, 10.1.0.0/16:8080 or [fd00::1]:8080; omit the scheme and path, and do not use *`,
+    `${source}: found ${JSON.stringify(entry.replace(/^.*@/, '…@').slice(0, 100))}; allowed: host-or-address-or-cidr:port, such as 10.1.2.3:8080, intranet.example.com:80, 10.1.0.0/16:8080 or [fd00::1]:8080; omit the scheme and path, and do not use *`,
   );
 }
 

@@ -74,7 +74,7 @@ function getCode(error: Error): string {
 }
 
 /** Returns the host if it is a name, or a generic term if it is an address. */
-function describeHost(origin: string): string {
+export function describeHost(origin: string): string {
   const { host, hostname } = new URL(origin);
   return getLiteralAddress(hostname) === undefined ? host : 'the upstream';
 }

@@ -7,7 +7,7 @@ import type { Connections, Pool } from './connections.ts';
 import type { Deadline, Deadlines } from './deadlines.ts';
 import { createOversizeError, type DecodeOnThread, decodeBody } from './decode.ts';
 import type { Exchange, ReservedMemory, UpstreamResponse } from './exchange.ts';
-import { toOutboundError } from './failure.ts';
+import { describeHost, toOutboundError } from './failure.ts';
 import type { OnEnd } from './http-client.ts';
 import type { ResponseHandler } from './response-reader.ts';
 
@@ -190,7 +190,7 @@ export class Transfer implements ResponseHandler, Deadline {
 
   /** Called by the deadlines. */
   expire(): void {
-    this.fail(createTimeoutError(this.exchange.timeoutMs));
+    this.fail(createTimeoutError(this.exchange));
   }
 
   /** Ends the transfer and its connection, which would still carry the remainder of an unwanted response. */
@@ -218,8 +218,12 @@ function getHeaderSize(headers: IncomingHttpHeaders): number {
   return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
 }
 
-function createTimeoutError(timeoutMs: number): OutboundError {
-  return new OutboundError('timeout', `upstream did not answer within ${timeoutMs} ms`);
+function createTimeoutError({ timeoutMs, origin }: Exchange): OutboundError {
+  return new OutboundError(
+    'timeout',
+    `upstream did not answer within ${timeoutMs} ms`,
+    `${describeHost(origin)} did not respond within ${timeoutMs / 1000} s`,
+  );
 }
 
 function isConnectionLoss({ reason }: OutboundError): boolean {

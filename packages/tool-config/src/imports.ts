@@ -5,7 +5,7 @@ export const maxImportedDescriptions = 10;
 
 /** Short enough that a prefix, an underscore, and the longest generated tool name fit into 64 characters. */
 export const importPrefixPattern = /^[a-z][a-z0-9_]{0,14}$/;
-export const importPrefixRule = 'allowed: a lower-case letter, then up to 14 lower-case letters, digits, and _';
+export const importPrefixRule = 'allowed: a lowercase letter, then up to 14 lowercase letters, digits, and _';
 
 const importedSchema = z.strictObject({
   id: z.string().min(1).max(100).describe('Import that this part of the configuration is based on.'),

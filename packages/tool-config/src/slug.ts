@@ -59,7 +59,7 @@ export const reservedSlugs: ReadonlySet<string> = new Set([
 /** Returns the reason why a slug cannot be used, or undefined. */
 export function getSlugProblem(slug: string, managementSlug?: string): string | undefined {
   if (!isSlug(slug)) {
-    return `found ${JSON.stringify(slug.slice(0, 80))}; allowed: 3 to 63 lower-case letters and digits, with single hyphens between them`;
+    return `found ${JSON.stringify(slug.slice(0, 80))}; allowed: 3 to 63 lowercase letters and digits, with single hyphens between them`;
   }
   if (slug === managementSlug || reservedSlugs.has(slug)) return `"${slug}" is reserved; choose another`;
   return undefined;

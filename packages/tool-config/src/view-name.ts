@@ -33,5 +33,5 @@ export function getViewNameProblem(name: string, suggestionBudget: SuggestionBud
     namePattern.test(validName) && !reservedNames.has(validName) ? [validName] : [],
     suggestionBudget,
   );
-  return `not a valid view name; allowed: 1 to 40 lower-case letters, digits, and hyphens, beginning with a letter or digit${suggestion}`;
+  return `not a valid view name; allowed: 1 to 40 lowercase letters, digits, and hyphens, beginning with a letter or digit${suggestion}`;
 }

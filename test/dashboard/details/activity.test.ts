@@ -96,7 +96,14 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
     const changes = page.getByRole('table', { name: 'Changes' }).getByRole('row');
     const renamed = changes.filter({ hasText: 'Renamed the workspace' });
     await renamed.getByText('Audrey').waitFor();
-    await renamed.getByText('name: Audited').waitFor();
+    await renamed.getByText('Name: Audited').waitFor();
+    await button(renamed, 'Renamed the workspace').click();
+    const facts = page.getByRole('dialog', { name: 'Renamed the workspace' });
+    await facts
+      .getByRole('definition')
+      .filter({ hasText: /^Audited$/ })
+      .waitFor();
+    await page.keyboard.press('Escape');
     await dashboard.toolhost.rest('PATCH', '/servers/idle/limits', { body: { calls_per_second: 5 } });
     const member = { name: 'Promoted', role: 'viewer' } as const;
     await createPersonSession(dashboard.toolhost, member);

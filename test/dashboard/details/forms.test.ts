@@ -52,6 +52,10 @@ describe('input in the forms of the dashboard', { concurrency: 2 }, () => {
     await field(page, 'Slug').fill('taken-by-absent');
     await button(page, 'Create server').click();
     await page.waitForURL(/\/servers\/taken-by-absent/);
+    await page.goto('/servers/new?from=form');
+    await field(page, 'Name').fill('Taken before');
+    await field(page, 'Name').press('Tab');
+    await assertFieldError(field(page, 'Slug'), /used by a server of this workspace/i);
   });
 
   it('shows login errors at their fields', async (t) => {

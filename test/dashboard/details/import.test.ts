@@ -51,12 +51,53 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     await page.getByRole('combobox', { name: /^Who brings the credential\?/ }).click();
     await page.getByRole('option', { name: /^Each person enters their own/ }).click();
     await field(page, 'Slug').fill('brought');
-    await page.getByLabel('KEY', { exact: true }).waitFor({ state: 'hidden' });
+    await page.getByLabel(/^API key, sent as/).waitFor({ state: 'hidden' });
     await button(page, 'Create server').click();
     await page.getByText('Your server is running').waitFor();
     await page.getByRole('radio', { name: 'Log in' }).waitFor();
     const { body } = await dashboard.toolhost.rest('GET', '/servers/brought');
-    assert.deepEqual((body.config as Json).login, { fields: [{ name: 'KEY', label: 'Key' }] });
+    assert.deepEqual((body.config as Json).login, { fields: [{ name: 'KEY', label: 'API key' }] });
+  });
+
+  it('proposes a free slug and another name, and rejects a taken slug when its field is left', async (t) => {
+    for (const slug of ['supplies', 'warehouse']) await dashboard.toolhost.createServer(dashboard.config(slug));
+    const document = { ...JSON.parse(createDocument(dashboard.upstream.url, summaries(3))) };
+    const page = await openPage(t, dashboard, '/servers/new/import');
+    await field(page, 'Address or text').fill(
+      JSON.stringify({ ...document, info: { title: 'Supplies', version: '1' } }),
+    );
+    await button(page, 'Read description').click();
+    await page.getByText('“supplies” is taken. “supplies-2” is free.').waitFor();
+    assert.equal(await field(page, 'Slug').inputValue(), 'supplies-2');
+    assert.equal(await field(page, 'Server name').inputValue(), 'Supplies 2');
+    await field(page, 'Slug').fill('warehouse');
+    await field(page, 'Server name').focus();
+    await assertFieldError(field(page, 'Slug'), /“warehouse” is taken. “warehouse-2” is free./);
+    assert.equal(await field(page, 'Server name').inputValue(), 'Supplies 2');
+    await checkPage(page);
+    await field(page, 'Slug').fill('supplies-3');
+    await button(page, 'Create server').click();
+    await page.waitForURL('**/servers/supplies-3/connect');
+  });
+
+  it('says which secret was not stored, and why, after the server was created', async (t) => {
+    const securitySchemes = { key: { type: 'apiKey', in: 'header', name: 'X-Key', description: 'From your account.' } };
+    const document = { ...JSON.parse(createDocument(dashboard.upstream.url, summaries(3))), security: [{ key: [] }] };
+    const page = await openPage(t, dashboard, '/servers/new/import');
+    await field(page, 'Address or text').fill(JSON.stringify({ ...document, components: { securitySchemes } }));
+    await button(page, 'Read description').click();
+    await page.getByText('From your account. Stored encrypted as KEY. Can be set later.').waitFor();
+    const { host } = new URL(dashboard.upstream.url);
+    await page.getByLabel(`API key, sent as header X-Key to ${host}`, { exact: true }).fill('x'.repeat(10_000));
+    await field(page, 'Slug').fill('without-secret');
+    await button(page, 'Create server').click();
+    const alert = page
+      .getByRole('alert')
+      .filter({ hasText: 'The server was created, but the secret KEY was not stored' });
+    await alert.getByText(/at most/).waitFor();
+    await checkPage(page);
+    await alert.getByRole('link', { name: 'Set it again' }).click();
+    await page.waitForURL('**/servers/without-secret/settings/secrets?name=KEY');
   });
 
   it('[imp 4] works by keyboard in a narrow window and is unavailable to viewers', async (t) => {
@@ -213,10 +254,9 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     const page = await openPage(t, dashboard, '/servers/new');
     await page.getByText('From an example').click();
     await page.getByRole('heading', { name: 'Start from an example' }).waitFor();
-    await page.getByText('Requires STRIPE_KEY').waitFor();
-    assert.equal(await page.getByText(/^Requires [A-Z]/).count(), 6);
-    assert.equal(await page.getByText('Requires an application at the provider').count(), 18);
-    assert.equal(await page.getByText('No credential required').count(), 2);
+    const examples = { 'No credential': 2, 'API key': 6, 'OAuth app': 19 };
+    for (const [name, count] of Object.entries(examples))
+      assert.equal(await page.getByRole('region', { name }).getByRole('link').count(), count, name);
     await page.getByText('Customers, invoices, payments').click();
     await field(page, 'Slug').fill('our-stripe');
     await button(page, 'Create server').click();

@@ -66,14 +66,14 @@ describe('the limits section of the dashboard', () => {
     assert.deepEqual((await getLimits('limited')).calls_per_second, { limit: 60, from: 'default' });
   });
 
-  it('shows current usage and an open circuit breaker', async (t) => {
+  it('shows current usage, and that calls to a failing API are paused', async (t) => {
     upstream.on('*', () => ({ status: 503, body: {} }));
     await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });
     const page = await openLimits(t, 'failing');
     await page.getByText('Healthy').waitFor();
     await Promise.all(Array.from({ length: 25 }, () => toolhost.callTool('failing', 'token-of-the-caller', 'get')));
     await page.reload();
-    await page.getByText('Circuit breaker open').waitFor();
+    await page.getByText('Calls paused').waitFor();
     await page.getByText(/next attempt in \d+ s/).waitFor();
     await page.getByText('Current use: 0 running, 0 queued, 0 rejected in the last minute.').waitFor();
   });

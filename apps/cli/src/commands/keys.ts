@@ -69,7 +69,7 @@ function addCreateCommand(keys: Command): void {
       'after',
       `
 Examples:
-  toolhost keys create --name me --scopes manage,call
+  toolhost keys create --name cli --scopes manage,call
   toolhost keys create --name agent --scopes call --server projects --expires 90d
   toolhost keys create --name desk --scopes call --view shop/support
   export TOOLHOST_API_KEY=$(toolhost keys create --name ci --scopes manage --quiet)`,

@@ -49,9 +49,18 @@ async function runOpen({ url = getServiceUrl(), browser, json }: Options): Promi
 
 const checkTimeoutMs = 10_000;
 
+/** Returns a link with the port that a service in this container listens on. It may be published on another one. */
+function toReachableLink(link: string): string {
+  if (process.env.LOCAL_MODE?.trim() !== 'container') return link;
+  const url = new URL(link);
+  url.hostname = '127.0.0.1';
+  url.port = process.env.PORT?.trim() || '8080';
+  return url.href;
+}
+
 /** Checks that the service accepts a link, which a HEAD request does not use up. @throws AppError */
 async function checkLink(url: string, link: string, database: string): Promise<void> {
-  const { status } = await fetch(link, {
+  const { status } = await fetch(toReachableLink(link), {
     method: 'HEAD',
     redirect: 'manual',
     signal: AbortSignal.timeout(checkTimeoutMs),

@@ -23,7 +23,7 @@ export async function resolveConnection(options: ConnectionOptions): Promise<Ser
   if (name === undefined)
     throw new AppError(
       'unauthenticated',
-      `no API key. Set TOOLHOST_API_KEY or pass --key (create a key with: ${programName} keys create --name me --scopes manage,call), or log in with: ${programName} login URL`,
+      `no API key. Set TOOLHOST_API_KEY or pass --key (create a key with: ${programName} keys create --name cli --scopes manage,call), or log in with: ${programName} login URL`,
     );
   const url = options.url ?? getUrlFromEnvironment();
   return resolveProfileConnection(name, url === undefined ? {} : { url });

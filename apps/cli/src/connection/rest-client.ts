@@ -123,7 +123,7 @@ function toServiceError(response: Response, responseBody: unknown, url: string):
   const kinds = Object.keys(errorKinds) as ErrorKind[];
   const kind = kinds.find((candidate) => errorKinds[candidate].status === response.status) ?? 'internal';
   const [, scope] = /^this operation needs the scope ([\w:]+)/.exec(detail) ?? [];
-  const createKey = `${programName} keys create --name me --scopes`;
+  const createKey = `${programName} keys create --name cli --scopes`;
   if (scope !== undefined)
     return new AppError(kind, `${detail.replace('operation', 'command')}. Create a key with it: ${createKey} ${scope}`);
   const advice =

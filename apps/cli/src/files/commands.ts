@@ -29,7 +29,8 @@ export function addCheck(program: Command): void {
       `
 A folder stands for the .json, .yaml, and .yml files directly in it.
 
-EGRESS_ALLOW, MANAGEMENT_SLUG, and QUOTAS apply as they do to the service.
+EGRESS_ALLOW, MANAGEMENT_SLUG, and QUOTAS apply as they do to the service, and so do the hosts that "import --serve"
+allowed, which DATA_DIR contains.
 
 Examples:
   toolhost check servers

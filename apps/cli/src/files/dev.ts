@@ -39,7 +39,7 @@ export async function runDev(paths: readonly string[], options: DevOptions): Pro
     await lastUpdate;
   });
   const { key } = await service.servers.run('createApiKey', { name: 'dev', scopes: ['manage', 'call'] });
-  printMessage(`Dashboard  ${service.baseUrl}\nAPI key    ${key} (until this command ends)`);
+  printMessage(`Dashboard  ${service.dashboardUrl}\nAPI key    ${key} (until this command ends)`);
   await update();
   print(`toolhost ready ${service.baseUrl}`);
 }

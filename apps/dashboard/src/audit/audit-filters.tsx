@@ -54,7 +54,7 @@ export function AuditFilters({ get, set, onClear }: Props) {
   );
 }
 
-/** Returns members, API keys that can manage, and the operator as choices, labeled by name. */
+/** Returns members, API keys that can manage, and the command line as choices, labeled by name. */
 function useActors() {
   const members = usePeople();
   const keys = useOperationQuery([...queryKeys.keys, 'choices'], 'listApiKeys', { limit: 200 });
@@ -65,6 +65,6 @@ function useActors() {
       label: toVisible(name ?? email ?? id),
     })),
     ...managementKeys.map(({ id, name }) => ({ value: id, label: `${toVisible(name)} (API key)` })),
-    { value: 'operator', label: 'Operator' },
+    { value: 'operator', label: 'Command line' },
   ];
 }

@@ -1,5 +1,3 @@
-import type { JsonObject } from '../api-types.ts';
-
 /** Display text for each operation. */
 export const operationLabels: { [operation: string]: string } = {
   createMcpServer: 'Created a server',
@@ -35,6 +33,10 @@ export const operationLabels: { [operation: string]: string } = {
   deleteWebhook: 'Deleted a webhook',
   setNotificationSettings: 'Changed email notifications',
   setKeyLimits: 'Changed API key limits',
+  login: 'Logged in',
+  loginFailed: 'Failed to log in',
+  loginRevoked: 'Logged out',
+  loginsEnded: 'Ended logins',
   revokeGrant: 'Revoked a login',
   addImport: 'Imported another API description',
   setOwnValues: 'Set own values',
@@ -56,21 +58,4 @@ export const operationLabels: { [operation: string]: string } = {
 /** Formats an operation: `createApiKey` → "Created an API key". Falls back to the operation name in words. */
 export function formatOperation(operation: string): string {
   return operationLabels[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
-}
-
-/** Returns true for IDs. They are omitted, because the target's name is shown separately. */
-const isId = (value: unknown): boolean =>
-  Array.isArray(value) ? value.every(isId) : /^(?:grt|key|usr|srv|imp)_\w+$/.test(String(value));
-
-function formatValue(value: unknown): string {
-  if (Array.isArray(value)) return value.map(formatValue).join(', ');
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
-}
-
-/** Formats details: `{version: 3, scopes: ['call', 'manage']}` → "version: 3 · scopes: call, manage". */
-export function formatDetail(detail: JsonObject): string {
-  return Object.entries(detail)
-    .filter(([, value]) => !isId(value))
-    .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${formatValue(value)}`)
-    .join(' · ');
 }

@@ -1,10 +1,11 @@
 import { Drawer, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Fragment, type ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import { api, orIfNotFound } from '../api.ts';
 import type { Call, CallDetail } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Loaded } from '../ui/states/loaded.tsx';
+import { Facts } from '../ui/text/facts.tsx';
 import { PersonName } from '../ui/text/person-name.tsx';
 import { formatSize } from '../ui/text/size-text.ts';
 import { TextLink } from '../ui/text/text-link.tsx';
@@ -61,18 +62,7 @@ function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
     Size: `${formatSize(call.bytes_in)} in, ${formatSize(call.bytes_out)} out${tokens === undefined ? '' : `, about ${tokens} tokens`}`,
     Request: <span className="th-mono">{call.request_id}</span>,
   };
-  return (
-    <dl className="th-facts">
-      {Object.entries(facts)
-        .filter(([, value]) => value !== undefined)
-        .map(([name, value]) => (
-          <Fragment key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </Fragment>
-        ))}
-    </dl>
-  );
+  return <Facts facts={Object.entries(facts)} />;
 }
 
 function formatModel({ model = '', input_tokens: input, output_tokens: output }: Call): string {

@@ -50,7 +50,7 @@ export const outcomeLabels: { [outcome: string]: string } = {
   secret_missing: 'Secret missing',
   no_token: 'No token for the API',
   limited: 'Limit exceeded',
-  circuit_open: 'Circuit breaker open',
+  circuit_open: 'Not sent: API failing',
   unavailable: 'Service unavailable',
   cancelled: 'Canceled',
   internal: 'Internal error',

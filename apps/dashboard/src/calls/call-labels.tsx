@@ -19,7 +19,9 @@ export function formatCaller(kind: string): string {
 
 /** Returns the reason for a call's outcome, or undefined if it only repeats the outcome. */
 export function getReason({ outcome, reason }: Call): string | undefined {
-  return reason === undefined || reason === outcome.replaceAll('_', ' ') ? undefined : toVisible(reason);
+  if (reason === undefined || reason === outcome.replaceAll('_', ' ')) return undefined;
+  // The name of an argument or a host at the start stays as it is.
+  return toVisible(reason).replace(/^[a-z]+(?= )/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
 }
 
 /** Groups of failures and their names, most urgent first. */

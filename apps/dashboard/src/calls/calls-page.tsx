@@ -1,7 +1,7 @@
-import { Stack } from '@mantine/core';
+import { Button, Stack } from '@mantine/core';
 import { IconActivity } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
-import { useParams } from 'react-router';
+import { Link, useParams } from 'react-router';
 import { getOperationUrl } from '../api.ts';
 import type { Call } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
@@ -54,9 +54,9 @@ export function CallBrowser() {
   const { filter, isNarrowed } = callFilter;
   const isSingleServer = server !== undefined;
   const pages = usePages(queryKeys.calls(filter), 'listCalls', () => ({ ...toCallQuery(filter), limit: 50 }), 5_000);
-  const getEmptyText = (searchedTo: string | undefined) => {
-    if (!isNarrowed) return 'None in this period. Try a tool or connect a client. Calls appear here as they happen.';
-    return `None match the filters${searchedTo ? ` back to ${formatExactTime(searchedTo)}` : ' in this period'}.`;
+  const getEmptyTitle = (searchedTo: string | undefined) => {
+    if (!isNarrowed) return 'No calls in this period';
+    return `No calls match the filters${searchedTo ? ` back to ${formatExactTime(searchedTo)}` : ' in this period'}`;
   };
   return (
     <>
@@ -71,7 +71,13 @@ export function CallBrowser() {
           {(calls, lastPage) => (
             <>
               {calls.length === 0 && (
-                <Empty icon={<IconActivity size={24} />} title="No calls" text={getEmptyText(lastPage?.searched_to)} />
+                <Empty icon={<IconActivity />} title={getEmptyTitle(lastPage?.searched_to)}>
+                  {!isNarrowed && (
+                    <Button component={Link} to={isSingleServer ? `/servers/${server}/try` : '/servers'}>
+                      {isSingleServer ? 'Try a tool' : 'Connect a client'}
+                    </Button>
+                  )}
+                </Empty>
               )}
               <CallList
                 label="Calls"

@@ -15,6 +15,7 @@ import { Logo } from './logo.tsx';
 import { Navigation } from './navigation.tsx';
 import { SessionProvider, useSessionQuery } from './session.ts';
 import { useFlag } from './use-flag.ts';
+import { useTypedAhead } from './use-typed-ahead.ts';
 
 const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
 
@@ -57,6 +58,7 @@ function Shell() {
   const [isOpen, menu] = useDisclosure(false);
   const [searchRequests, openSearch] = useReducer((count: number) => count + 1, 0);
   useHotkeys([['mod+K', openSearch]], [], true);
+  const takeTyped = useTypedAhead(searchRequests);
   const { pathname } = useLocation();
   const isLoading = useNavigation().state === 'loading';
   // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes whenever the page changes
@@ -100,7 +102,7 @@ function Shell() {
       <ScrollRestoration />
       {searchRequests > 0 && (
         <Suspense>
-          <Palette searchRequests={searchRequests} />
+          <Palette searchRequests={searchRequests} takeTyped={takeTyped} />
         </Suspense>
       )}
     </AppShell>

@@ -44,8 +44,14 @@ const maxPerGroup = 6;
 const maxOwnPerGroup = 8;
 const debounceMs = 120;
 
+type Props = {
+  searchRequests: number;
+  /** Returns what was typed before the field had focus. */
+  takeTyped: () => string;
+};
+
 /** Command palette that searches everything in the workspace. It opens each time `searchRequests` increases. */
-export function Palette({ searchRequests }: { searchRequests: number }) {
+export function Palette({ searchRequests, takeTyped }: Props) {
   const [query, setQuery] = useState('');
   const navigate = useNavigate();
   // biome-ignore lint/correctness/useExhaustiveDependencies: it reopens on each request
@@ -77,6 +83,10 @@ export function Palette({ searchRequests }: { searchRequests: number }) {
         placeholder="Servers, tools, keys, pages, guides, or a call ID"
         aria-label="Find anything"
         maxLength={100}
+        onFocus={() => {
+          const typed = takeTyped();
+          setQuery((current) => current + typed);
+        }}
         leftSection={<IconSearch size={16} stroke={1.5} aria-hidden />}
       />
       <Spotlight.ActionsList>

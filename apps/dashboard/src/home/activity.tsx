@@ -10,7 +10,6 @@ import { toCallQuery, useCallFilter } from '../calls/call-filter.ts';
 import { failureGroups, Outcome } from '../calls/call-labels.tsx';
 import { CallList } from '../calls/call-list.tsx';
 import { formatMs, StatisticsTable, useStatistics } from '../calls/statistics-table.tsx';
-import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { type Column, Count } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -19,6 +18,7 @@ import { Loaded } from '../ui/states/loaded.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
+import { usePendingActions } from './needs-attention.tsx';
 
 const periods = [
   { value: '24h', label: '24 hours' },
@@ -70,7 +70,7 @@ export function Activity({ server, newestSlug, children }: Props) {
               </Section>
             </>
           ) : (
-            <NoCalls slug={newestSlug} isSingleServer={server !== undefined} />
+            <NoCalls slug={newestSlug} />
           )
         }
       </Loaded>
@@ -154,16 +154,22 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
       ),
     refetchInterval: 15_000,
   });
+  const pending = usePendingActions(server).data?.servers.filter(
+    ({ missing_secrets: missing, moved_secrets: moved }) => missing.length + moved.length > 0,
+  );
+  /** A missing secret that was set since is no longer shown. */
+  const isOpen = (call: Call) =>
+    call.outcome !== 'secret_missing' || pending === undefined || pending.some(({ slug }) => slug === call.server);
   const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
   return (
     <Section title="Failures" isFlush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
       <Loaded query={query}>
         {({ calls }) => (
           <>
-            {calls.length === 0 && <Hint p="md">No failures in this period.</Hint>}
+            {calls.every((call) => !isOpen(call)) && <Hint p="md">No open failures in this period.</Hint>}
             <CallList
               label="Failures"
-              rows={groupFailures(calls)}
+              rows={groupFailures(calls.filter(isOpen))}
               columns={failureColumns}
               getGroup={({ group }) => group}
               isSingleServer={isSingleServer}
@@ -176,29 +182,13 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
   );
 }
 
-/** Empty state. On Home, the first step is a server for one's own API. */
-function NoCalls({ slug, isSingleServer }: { slug: string; isSingleServer: boolean }) {
-  const canImport = useCanEdit() && !isSingleServer;
+function NoCalls({ slug }: { slug: string }) {
   return (
     <div className="th-card">
-      <Empty
-        icon={<IconPlugConnected size={24} />}
-        title="No calls in this period"
-        text="Connect a client or try a tool. Calls and failures appear here as they happen."
-      >
-        <Group gap="sm" mt="xs" justify="center">
-          {canImport && (
-            <Button component={Link} to="/servers/new/import">
-              Import your API
-            </Button>
-          )}
-          <Button component={Link} to={`/servers/${slug}/connect`} variant={canImport ? 'default' : 'filled'}>
-            Connect a client to {slug}
-          </Button>
-          <Button component={Link} to={`/servers/${slug}/try`} variant="default">
-            Try a tool
-          </Button>
-        </Group>
+      <Empty icon={<IconPlugConnected />} title="No calls in this period">
+        <Button component={Link} to={`/servers/${slug}/connect`}>
+          Connect a client to {slug}
+        </Button>
       </Empty>
     </div>
   );

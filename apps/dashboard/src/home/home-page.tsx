@@ -14,7 +14,7 @@ import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { useOperationQuery } from '../use-operation-query.ts';
 import { Activity } from './activity.tsx';
-import { NeedsAttention } from './needs-attention.tsx';
+import { NeedsAttention, usePendingActions } from './needs-attention.tsx';
 
 /** Home page of a workspace: pending actions, call activity, and recent changes. */
 export function HomePage() {
@@ -53,7 +53,7 @@ const descriptionStates = { changed: 'has changed', unreadable: 'cannot be read'
 
 /** Pending actions: missing secrets, and API descriptions that changed or cannot be read. */
 function PendingActions() {
-  const { data } = useOperationQuery([...queryKeys.servers, 'needs'], 'listPendingActions', {});
+  const { data } = usePendingActions();
   const items = data?.servers.map(({ slug, missing_secrets, moved_secrets, description }) => ({
     label: slug,
     text: [

@@ -1,10 +1,17 @@
 import { Alert, List } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
+import { queryKeys } from '../query-keys.ts';
 import { Collapsible } from '../ui/collapsible.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-operation-query.ts';
 
 export type Item = { label: string; text: string; to: string };
+
+/** Fetches the pending actions of a server, or of the whole workspace. */
+export function usePendingActions(slug?: string) {
+  return useOperationQuery([...queryKeys.servers, 'needs', slug], 'listPendingActions', slug ? { slug } : {});
+}
 
 const maxShown = 5;
 

@@ -38,7 +38,7 @@ export function NotificationsPage() {
 }
 
 const formatMailStatus = (isAvailable: boolean, email: string | undefined) => {
-  if (!isAvailable) return 'Email is not configured. Ask the operator of this service to set SMTP_URL.';
+  if (!isAvailable) return 'Email is not configured. To turn it on, start the service with SMTP_URL.';
   if (email === undefined) return 'Your identity provider did not share an email address, so you cannot receive email.';
   return `Sent to ${toVisible(email)}.`;
 };
@@ -107,9 +107,9 @@ function HistorySection() {
             <Rows label="Recent notifications" columns={columns} rows={notifications} getKey={({ id }) => id} />
           ) : (
             <Empty
-              icon={<IconBell size={24} />}
+              icon={<IconBell />}
               title="No notifications yet"
-              text="Only events that someone subscribes to are detected: failing APIs within a minute or two, everything else within about an hour."
+              text="A failing API is reported within two minutes, other events within about an hour."
             />
           )
         }

@@ -1,5 +1,5 @@
 import { Badge, Button } from '@mantine/core';
-import { IconPlus } from '@tabler/icons-react';
+import { IconPlus, IconWebhook } from '@tabler/icons-react';
 import { notificationEvents } from '@toolhost/server/notification-events';
 import { useState } from 'react';
 import { api } from '../api.ts';
@@ -11,8 +11,8 @@ import { useAction } from '../ui/actions/use-action.ts';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
 import { type Column, Names, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
+import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { Hint } from '../ui/text/hint.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { useOperationQuery } from '../use-operation-query.ts';
@@ -82,22 +82,19 @@ export function WebhooksSection() {
       </>
     );
   };
+  const createButton = canEdit && (
+    <Button variant="default" leftSection={<IconPlus size={16} />} onClick={() => setEdited('new')}>
+      New webhook
+    </Button>
+  );
   return (
-    <Section
-      title="Webhooks"
-      actions={
-        canEdit && (
-          <Button variant="default" leftSection={<IconPlus size={16} />} onClick={() => setEdited('new')}>
-            New webhook
-          </Button>
-        )
-      }
-      isFlush
-    >
+    <Section title="Webhooks" actions={Boolean(query.data?.webhooks.length) && createButton} isFlush>
       <Loaded query={query}>
         {({ webhooks }) =>
           webhooks.length === 0 ? (
-            <Hint p="md">No webhooks yet. A workspace can have up to five.</Hint>
+            <Empty icon={<IconWebhook />} title="No webhooks yet" text="A webhook sends events to a URL of yours.">
+              {createButton}
+            </Empty>
           ) : (
             <Rows
               label="Webhooks"

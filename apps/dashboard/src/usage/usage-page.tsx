@@ -47,7 +47,7 @@ export function UsagePage() {
         {(usage) =>
           usage.by_caller.length === 0 ? (
             <div className="th-card">
-              <Empty icon={<IconChartBar size={24} />} title="No calls" text="None in this period." />
+              <Empty icon={<IconChartBar size={24} />} title="No calls in this period" />
             </div>
           ) : (
             <Stack gap="md">

@@ -12,3 +12,11 @@ export type FullConfig = Config & {
   /** Undefined for a single process, which then also locks the database and deletes old rows. */
   siblings: Siblings | undefined;
 };
+
+/**
+ * Returns true if only a sign-in link signs in. On loopback, one click is enough, but neighbors may reach the port of a
+ * container.
+ */
+export function requiresSignInLink({ identity, isInContainer }: FullConfig): boolean {
+  return identity.isBuiltIn && isInContainer;
+}

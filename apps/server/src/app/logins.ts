@@ -11,6 +11,7 @@ import { isReadOnly } from '@toolhost/tool-config/view';
 import { localWorkspace } from '../config.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
 import { createLocalPerson } from '../local/identity.ts';
+import { findSessionActor } from '../manage/actors.ts';
 import { createIdentityProvider, getCauseMessage, type Identity, type IdentityProvider } from '../manage/identity.ts';
 import { signInPerson } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-documents.ts';
@@ -36,11 +37,11 @@ import { createServiceHosts } from '../own-hosts.ts';
 import { apiPath, buildUrl, routes } from '../routes.ts';
 import type { Database } from '../store/database.ts';
 import { transact } from '../store/engine/watched-dialect.ts';
-import { formatUserAgent } from '../version.ts';
+import { formatUserAgent, programName } from '../version.ts';
 import type { Caches } from './caches.ts';
 import type { Foundation } from './foundation.ts';
-import type { FullConfig } from './full-config.ts';
-import { createServerHostUrls } from './operation-deps.ts';
+import { type FullConfig, requiresSignInLink } from './full-config.ts';
+import { createServerHostUrls, createUrlRule } from './operation-deps.ts';
 import { createPeople } from './people.ts';
 
 /** Creates the logins of agents at hosted servers, and of people at the dashboard and the management server. */
@@ -48,12 +49,7 @@ export function createLogins(foundation: Foundation, caches: Caches) {
   const { config, store, keyring, http, documents, log } = foundation;
   const { changes, freshness, invalidateOn } = caches;
   const [db, now] = [store.db, store.time.now];
-  const getLoginServer = createLoginServers({
-    baseUrl: config.baseUrl,
-    getServerHostUrl: createServerHostUrls(config),
-    http,
-    now,
-  });
+  const getLoginServer = createLoginServers(config, http, now);
   const signIn = createSignInDeps(config, db, now);
   const passthroughTokens = createPassthroughTokens(db, freshness, { random: randomBytes, now });
   invalidateOn(passthroughTokens, 'server', 'grant');
@@ -65,6 +61,7 @@ export function createLogins(foundation: Foundation, caches: Caches) {
   invalidateOn(personValues, 'grant');
   const oauth: OAuthDeps = {
     people: signIn.people,
+    requireLocalPerson: signIn.requireLocalPerson,
     personValues,
     db,
     keyring,
@@ -112,6 +109,18 @@ export function createLogins(foundation: Foundation, caches: Caches) {
   };
 }
 
+/** @throws OAuthError access_denied if a browser is not signed in to the dashboard */
+async function requireSession(
+  cookie: string | undefined,
+  deps: { db: Database['db']; now: () => number; baseUrl: string },
+): Promise<void> {
+  if (await findSessionActor({ headers: { cookie }, method: 'GET' }, deps, undefined)) return;
+  throw new OAuthError(
+    'access_denied',
+    `this browser is not signed in at this host name; open the link that the start of this service printed, or a new one from "${programName} open" in its container, then go back and allow the login again`,
+  );
+}
+
 /** Creates the sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
 function createSignInDeps(config: FullConfig, db: Database['db'], now: () => number) {
   const identity = createIdentityProvider(config.identity, config.groupsClaim);
@@ -125,6 +134,9 @@ function createSignInDeps(config: FullConfig, db: Database['db'], now: () => num
     identity,
     welcomePerson,
     welcomeLocalPerson,
+    requireLocalPerson: requiresSignInLink(config)
+      ? (cookie: string | undefined) => requireSession(cookie, { db, now, baseUrl: config.baseUrl })
+      : undefined,
     people: createPeople({ config, identity, db, random: randomBytes, now, welcomeLocalPerson }),
     managementLogin: createManagementLogin(config, identity, welcomePerson),
   };
@@ -197,13 +209,25 @@ type LoginServersOptions = {
   getServerHostUrl: (slug: string) => string | undefined;
   http: HttpClient;
   now: () => number;
+  urlProblem: (url: URL) => string | undefined;
 };
 
 /**
  * Returns a function that creates the login of a hosted server, once per compiled server; undefined for a server
  * without a login.
  */
-function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
+function createLoginServers(
+  config: FullConfig,
+  http: HttpClient,
+  now: () => number,
+): (server: HostedServer) => LoginServer | undefined {
+  const options: LoginServersOptions = {
+    baseUrl: config.baseUrl,
+    getServerHostUrl: createServerHostUrls(config),
+    http,
+    now,
+    urlProblem: createUrlRule(config),
+  };
   const loginsByServer = new WeakMap<HostedServer, LoginServer>();
   return function find(server: HostedServer): LoginServer | undefined {
     const existing = loginsByServer.get(server);
@@ -268,6 +292,7 @@ function toProvider(server: HostedServer, oauth: OAuth, options: LoginServersOpt
     userAgent: formatUserAgent(options.baseUrl),
     http: options.http,
     now: options.now,
+    urlProblem: options.urlProblem,
   });
 }
 

@@ -13,6 +13,7 @@ import { createOperatorActor } from '../operations/operation.ts';
 import { createConcurrencyLimiters } from '../operations/quotas/concurrency-limiters.ts';
 import { describeToolExcess } from '../operations/quotas/quotas.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
+import { isLoopback } from '../setting-addresses.ts';
 import { createKeyring, type Keyring } from '../store/sealing/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { findWarnings } from '../warnings.ts';
@@ -120,8 +121,10 @@ export type ConfigCheck = (
 
 /** Creates a check with the rules of the service of this environment. @throws ConfigError */
 export function createConfigCheck(env: NodeJS.ProcessEnv, baseUrl: string): ConfigCheck {
-  const { EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS } = env;
-  const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS }, readNothing);
+  const { DATA_DIR, EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS } = env;
+  const isLocal = isLoopback(new URL(baseUrl).hostname);
+  // Only a local service reads the stored addresses, which is the only file that these settings lead to.
+  const { config } = readConfig({ DATA_DIR, EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS }, isLocal ? readText : () => '');
   const { rules, defaultQuotas } = createOperationDeps(
     { ...config, baseUrl },
     createTemporaryKeyring(),
@@ -135,7 +138,6 @@ export function createConfigCheck(env: NodeJS.ProcessEnv, baseUrl: string): Conf
   };
 }
 
-const readNothing = () => '';
 const readText = (path: string) => readFileSync(path, 'utf8');
 
 /** Creates a random keyring for work that seals nothing, so that no master key is needed. */

@@ -24,7 +24,7 @@ import { createManagerCredentials } from './adapters/callers.ts';
 import type { Caches } from './caches.ts';
 import type { CallLimiters } from './call-limiters.ts';
 import type { Foundation } from './foundation.ts';
-import type { FullConfig } from './full-config.ts';
+import { type FullConfig, requiresSignInLink } from './full-config.ts';
 import type { Logins } from './logins.ts';
 import { createServerHostUrls } from './operation-deps.ts';
 
@@ -87,6 +87,7 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
     unverifiedCallers,
     baseUrl: config.baseUrl,
     apiMetadata: () => toResourceMetadata(managementLogin, config.baseUrl + apiPath),
+    signInKind: !config.identity.isBuiltIn ? 'provider' : requiresSignInLink(config) ? 'link' : 'click',
     dashboardFolder: join(resourceFolder, 'dist', 'web'),
     version,
     metrics: observability.webRouterHooks.metrics,
@@ -122,13 +123,17 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
 }
 
 function createLocalPages(
-  { identity }: FullConfig,
+  config: FullConfig,
   { oauth: { db, random, now, baseUrl, log }, welcomeLocalPerson }: Logins,
   isWithinRateLimit: (request: IncomingMessage) => boolean,
 ) {
   if (!welcomeLocalPerson) return undefined;
-  const deps = { db, random, now, baseUrl, log, findIdentity: identity.find, isWithinRateLimit };
-  return createLocalSignIn({ ...deps, welcomePerson: welcomeLocalPerson });
+  const deps = { db, random, now, baseUrl, log, findIdentity: config.identity.find, isWithinRateLimit };
+  return createLocalSignIn({
+    ...deps,
+    welcomePerson: welcomeLocalPerson,
+    requiresLink: requiresSignInLink(config),
+  });
 }
 
 function toPublishedServer(server: HostedServer | undefined): PublishedServer | undefined {

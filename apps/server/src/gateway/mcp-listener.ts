@@ -36,7 +36,7 @@ import {
 } from '@toolhost/mcp-protocol/mcp';
 import { parseMediaType } from '@toolhost/tool-config/http/headers';
 import type { Incoming, UnreadResponses } from '../http/incoming.ts';
-import { acceptsPage, pagePolicy, renderErrorPage } from '../http/page.ts';
+import { acceptsPage, addFont, getPagePolicy, renderErrorPage, toBasePath } from '../http/page.ts';
 import {
   callerDiscardLimits,
   checkBodyHeaders,
@@ -71,11 +71,6 @@ export type McpListenerDeps = {
 
 /** Number of bytes at the start of a refused request's body that are searched for its id. */
 const maxPrefixBytes = 4096;
-const pageHeaders = [
-  ...['Content-Type', 'text/html; charset=utf-8'],
-  ...['Content-Security-Policy', pagePolicy],
-  ...['Referrer-Policy', 'no-referrer'],
-];
 
 /**
  * Serves the hot path, `POST /mcp/{slug}` and `POST /mcp/{slug}/{view}`, on plain node:http (MCP, Streamable HTTP).
@@ -101,7 +96,7 @@ export function createMcpListener(deps: McpListenerDeps) {
       const endpoint = requireEndpoint(maybeEndpoint instanceof Promise ? await maybeEndpoint : maybeEndpoint);
       if (!isPost && isBrowserRequest(request)) {
         const page = renderServerPage(endpoint.pageContent, urlFor(incoming, address, deps));
-        write(incoming, { status: 200, bodyHeaders: pageHeaders, body: page }, deps.unreadResponses);
+        write(incoming, { status: 200, ...toPageContent(incoming, page) }, deps.unreadResponses);
         return;
       }
       hints = endpoint.loginHints && toRequestedHints(endpoint.loginHints, incoming, address);
@@ -304,11 +299,21 @@ function writeError(incoming: Incoming, failure: FailedRequest, deps: McpListene
   if (response.destroyed || response.headersSent) return;
   const { status, headers = [], code, message, data } = toErrorResponse(failure, incoming.requestId, deps);
   const isPage = isBrowserRequest(request);
-  const body = isPage
-    ? renderErrorPage(status, message, incoming.homeUrl)
-    : formatError(failure.id, code, message, data);
-  const bodyHeaders = [...(isPage ? pageHeaders : jsonHeaders), ...headers];
-  write(incoming, { status, bodyHeaders, body }, deps.unreadResponses);
+  const { bodyHeaders, body } = isPage
+    ? toPageContent(incoming, renderErrorPage(status, message, incoming.homeUrl))
+    : { bodyHeaders: jsonHeaders, body: formatError(failure.id, code, message, data) };
+  write(incoming, { status, bodyHeaders: [...bodyHeaders, ...headers], body }, deps.unreadResponses);
+}
+
+/** Returns the HTML and the headers of a page. */
+function toPageContent({ homeUrl }: Incoming, page: string): { bodyHeaders: readonly string[]; body: string } {
+  const basePath = toBasePath(homeUrl);
+  const bodyHeaders = [
+    ...['Content-Type', 'text/html; charset=utf-8'],
+    ...['Content-Security-Policy', getPagePolicy(basePath)],
+    ...['Referrer-Policy', 'no-referrer'],
+  ];
+  return { bodyHeaders, body: addFont(page, basePath) };
 }
 
 function toErrorResponse({ error, hints }: FailedRequest, requestId: string, deps: McpListenerDeps): ErrorResponse {

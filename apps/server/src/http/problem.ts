@@ -1,5 +1,5 @@
 import { AppError, errorKinds, Unauthenticated } from '@toolhost/errors/errors';
-import { pagePolicy, renderErrorPage } from './page.ts';
+import { addFont, getPagePolicy, renderErrorPage, toBasePath } from './page.ts';
 
 /**
  * Renders an error as a REST response: `application/problem+json` (RFC 9457), or a page for a person if `homeUrl` is
@@ -18,12 +18,13 @@ export function createErrorResponse(
   if (status === 401) headers['WWW-Authenticate'] = 'Bearer';
   const message = error?.message ?? `internal error; request ${requestId}`;
   if (homeUrl !== undefined) {
+    const basePath = toBasePath(homeUrl);
     const pageHeaders = {
       ...headers,
       'Content-Type': 'text/html; charset=utf-8',
-      'Content-Security-Policy': pagePolicy,
+      'Content-Security-Policy': getPagePolicy(basePath),
     };
-    return new Response(renderErrorPage(status, message, homeUrl), { status, headers: pageHeaders });
+    return new Response(addFont(renderErrorPage(status, message, homeUrl), basePath), { status, headers: pageHeaders });
   }
   const { code, title } = errorKinds[error?.kind ?? 'internal'];
   const body = {

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { html } from 'hono/html';
 import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
 import { createServer } from '../http/node-http.ts';
-import { renderPage } from '../http/page.ts';
+import { addFont, getPagePolicy, renderPage } from '../http/page.ts';
 import type { Identity, IdentityOptions } from '../manage/identity.ts';
 import { routes } from '../routes.ts';
 
@@ -19,7 +19,7 @@ const lifetimeS = 3600;
 /** The only person of local mode. */
 export const localAccount = {
   sub: 'local',
-  name: 'You, on this machine',
+  name: 'You',
   email: 'you@localhost.example',
   email_verified: true,
 };
@@ -84,11 +84,14 @@ async function startProvider(
     interactions: { url: (_context, interaction) => `${mountPath}/interaction/${interaction.uid}` },
     jwks: { keys: [await generateSigningKey()] },
     renderError(context) {
-      context.type = 'html';
-      context.body = renderPage(
+      const basePath = mountPath.slice(0, -routes.localIdentity.length);
+      const page = renderPage(
         'Not signed in',
         html`<h1>Sign-in failed</h1><p>Return to where you came from and start again.</p>`,
       );
+      context.type = 'html';
+      context.set('Content-Security-Policy', getPagePolicy(basePath));
+      context.body = addFont(page, basePath);
     },
   });
   const handleRequest = provider.callback();

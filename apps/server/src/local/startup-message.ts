@@ -20,7 +20,7 @@ export function formatGreeting(
 ): string {
   const database = config.engine === 'sqlite' ? resolve(config.dataDir) : 'the PostgreSQL database of DATABASE_URL';
   const container = config.isInContainer
-    ? '\n  Container      Anyone who reaches its port can sign in. Only publishing it on 127.0.0.1 keeps neighbors out.'
+    ? '\n  Container      Only publishing its port on 127.0.0.1 keeps neighbors out.'
     : '';
   return `
   Dashboard      ${baseUrl}
@@ -36,7 +36,7 @@ function formatIntroduction(config: Config, baseUrl: string): string {
   const lines = [
     '  Import your API:',
     '',
-    `export TOOLHOST_API_KEY=$(${settings.database}${programName} keys create --name me --scopes manage,call --quiet)`,
+    `export TOOLHOST_API_KEY=$(${settings.database}${programName} keys create --name cli --scopes manage,call --quiet)`,
     `${settings.service}${programName} import https://api.example.com/openapi.json`,
     ...(config.mode === 'local' && !config.isInContainer
       ? [

@@ -7,11 +7,12 @@ import { AppError } from '@toolhost/errors/errors';
 import { type Context, Hono, type Next } from 'hono';
 import type { SecureHeadersVariables } from 'hono/secure-headers';
 import { readCookie } from '../http/cookies.ts';
-import { pagePolicy } from '../http/page.ts';
+import { addFont, getPagePolicy } from '../http/page.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import { getSessionCookie } from './actors.ts';
 import { renderLandingPage } from './landing-page.ts';
+import type { SignInKind } from './local-sign-in.ts';
 import { matchesEntityTag } from './rest.ts';
 
 type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
@@ -37,11 +38,8 @@ const yearS = 365 * 24 * 60 * 60;
 const noncePlaceholder = 'name="style-nonce" content=""';
 const basePathPlaceholder = 'name="base-path" content=""';
 
-/**
- * Serves the built dashboard. Hashed files may be cached for a year, the page may not. Each file is read once. `isLocal`
- * is true without an identity provider, where one click signs in.
- */
-export function createDashboard(folder: string, baseUrl: string, isLocal: boolean): Hono<Env> {
+/** Serves the built dashboard. Hashed files may be cached for a year, the page may not. Each file is read once. */
+export function createDashboard(folder: string, baseUrl: string, signInKind: SignInKind): Hono<Env> {
   const basePath = getBasePath(baseUrl);
   const sessionCookie = getSessionCookie(baseUrl).name;
   const app = new Hono<Env>();
@@ -57,9 +55,9 @@ export function createDashboard(folder: string, baseUrl: string, isLocal: boolea
   for (const path of pagePaths) {
     app.get(path, (c) => {
       if (readCookie(c.env.incoming.headers, sessionCookie) !== undefined) return renderDashboard(c);
-      c.header('Content-Security-Policy', `${pagePolicy}; img-src 'self'`);
+      c.header('Content-Security-Policy', `${getPagePolicy(basePath)}; img-src 'self'`);
       const { pathname, search } = new URL(c.req.url);
-      return c.html(renderLandingPage(basePath, basePath + pathname + search, isLocal));
+      return c.html(addFont(renderLandingPage(basePath, basePath + pathname + search, signInKind), basePath));
     });
   }
   app.get(routes.loginCheck, renderDashboard);

@@ -80,9 +80,10 @@ export function createIdentityProvider(
   groupsClaim: string,
 ): IdentityProvider {
   let discovered: Promise<Configuration> | undefined;
+  const rotatedTokens = new Map<string, string>();
 
   function getConfiguration(): Promise<Configuration> {
-    discovered ??= discover(find).catch((error: unknown) => {
+    discovered ??= discover(find, (token, rotated) => rotatedTokens.set(token, rotated)).catch((error: unknown) => {
       discovered = undefined;
       throw findUnavailableError(error) ?? createUnavailableError(error);
     });
@@ -123,13 +124,13 @@ export function createIdentityProvider(
       return toIdentity(claims?.iss, claims, { groupsClaim, refreshToken: tokens.refresh_token });
     },
     async check(refreshToken, previous) {
-      const oidc = await loadLibrary();
       const config = await getConfiguration();
       const { issuer } = config.serverMetadata();
       // A token of an earlier provider must not reach the current one.
       if (parseUrl(issuer)?.origin !== parseUrl(previous.issuer)?.origin)
         throw createRefusedError(new Error('the identity provider has changed'));
-      const tokens = await oidc.refreshTokenGrant(config, refreshToken).catch(throwCheckError);
+      const tokens = await refreshTokens(config, refreshToken, rotatedTokens);
+      if (typeof tokens === 'string') return { person: undefined, refreshToken: tokens };
       const claims = tokens.claims();
       // The ID token of a refresh may lack claims (OpenID Connect Core, 12.2).
       const isComplete = claims?.email !== undefined && claims[groupsClaim] !== undefined;
@@ -146,6 +147,23 @@ export function createIdentityProvider(
       return { person, refreshToken: nextToken };
     },
   };
+}
+
+/**
+ * Refreshes tokens. Returns only the rotated refresh token if the provider's keys are down, because it must be stored.
+ * The library then returns nothing, so `rotatedTokens` contains it by the token that it replaces.
+ */
+async function refreshTokens(config: Configuration, refreshToken: string, rotatedTokens: Map<string, string>) {
+  const oidc = await loadLibrary();
+  try {
+    return await oidc.refreshTokenGrant(config, refreshToken).catch(throwCheckError);
+  } catch (error) {
+    const rotatedToken = rotatedTokens.get(refreshToken);
+    if (rotatedToken === undefined || !isUnavailableError(error)) throw error;
+    return rotatedToken;
+  } finally {
+    rotatedTokens.delete(refreshToken);
+  }
 }
 
 /** Reads userinfo. Returns null during an outage if the refresh token was rotated, because the new one must be stored. */
@@ -221,17 +239,35 @@ function hasControlCharacters(text: string): boolean {
   return /\p{Cc}/u.test(text);
 }
 
-async function discover(findOptions: () => Promise<IdentityOptions>): Promise<Configuration> {
+/** `onRotation` is called with a refresh token and the one that replaces it, before the library verifies anything. */
+async function discover(
+  findOptions: () => Promise<IdentityOptions>,
+  onRotation: (token: string, rotatedToken: string) => void,
+): Promise<Configuration> {
   const oidc = await loadLibrary();
   const { issuer, clientId, clientSecret, internalOrigin } = await findOptions();
   const url = new URL(issuer);
   // By default, the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
   // In local mode, the public URL may lead to a forwarded port, which only the browser can reach.
-  const fetchInternally: CustomFetch = (target, request) =>
-    fetchFromProvider(internalOrigin === undefined ? target : target.replace(url.origin, internalOrigin), request);
+  const fetchInternally: CustomFetch = async (target, request) => {
+    const internalTarget = internalOrigin === undefined ? target : target.replace(url.origin, internalOrigin);
+    const response = await fetchFromProvider(internalTarget, request);
+    const token = request.body instanceof URLSearchParams ? request.body.get('refresh_token') : null;
+    if (token === null) return response;
+    const newToken = await readRefreshToken(response.clone());
+    if (newToken !== undefined && newToken !== token) onRotation(token, newToken);
+    return response;
+  };
   const options = { execute, [oidc.customFetch]: fetchInternally };
   return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), options);
+}
+
+/** Reads the refresh token of a token response. Returns undefined without one; the library reports what is wrong. */
+async function readRefreshToken(response: Response): Promise<string | undefined> {
+  const body: unknown = await response.json().catch(() => undefined);
+  const { refresh_token: token } = (body ?? {}) as { refresh_token?: unknown };
+  return typeof token === 'string' && token !== '' ? token : undefined;
 }
 
 /** Errors with which a login page reports that it is down (RFC 6749, 4.1.2.1), because a redirect has no status. */

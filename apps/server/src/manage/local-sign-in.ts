@@ -3,7 +3,7 @@ import { hashSecret, type Random } from '@toolhost/credentials/ids';
 import { AppError } from '@toolhost/errors/errors';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
-import { type Markup, pagePolicy, renderPage } from '../http/page.ts';
+import { addFont, brand, getPagePolicy, type Markup, renderPage } from '../http/page.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
@@ -15,6 +15,9 @@ import type { IdentityOptions } from './identity.ts';
 import { createSignInErrorHandler, startSession, toReturnPath } from './sign-in.ts';
 
 type Env = { Bindings: HttpBindings };
+
+/** How people sign in: at an identity provider or, in local mode, with one click or only with a sign-in link. */
+export type SignInKind = 'provider' | 'click' | 'link';
 
 type LocalSignInDeps = {
   db: Db;
@@ -28,6 +31,8 @@ type LocalSignInDeps = {
   findIdentity: () => Promise<IdentityOptions>;
   /** Returns true if the sender may make another request in this minute. */
   isWithinRateLimit: (request: HttpBindings['incoming']) => boolean;
+  /** True if one click is not enough to sign in. */
+  requiresLink: boolean;
 };
 
 /** Headers that the pages of the provider read. */
@@ -38,11 +43,11 @@ const connectionHeaders = ['connection', 'keep-alive', 'transfer-encoding'];
 
 /**
  * Creates the sign-in of local mode, which has one person. The person agrees by one click, or by opening a sign-in link,
- * which no other site can know. Agents that log in at the management server are redirected through the identity
+ * which no one else can know. Agents that log in at the management server are redirected through the identity
  * provider of local mode.
  */
 export function createLocalSignIn(deps: LocalSignInDeps): Hono<Env> {
-  const { db, now, baseUrl } = deps;
+  const { db, now, baseUrl, requiresLink } = deps;
   const basePath = getBasePath(baseUrl);
   const session = getSessionCookie(baseUrl);
   const router = new Hono<Env>();
@@ -74,12 +79,19 @@ export function createLocalSignIn(deps: LocalSignInDeps): Hono<Env> {
     return page;
   }
 
+  const showPage = (c: Context<Env>, page: string, status: 200 | 410 = 200) => {
+    c.header('Content-Security-Policy', getPagePolicy(basePath));
+    return c.html(addFont(page, basePath), status);
+  };
+
   router.get(routes.login, (c) =>
-    showPage(c, renderSignInPage(basePath, toReturnPath(c.req.query('return_to'), baseUrl))),
+    showPage(c, renderSignInPage(requiresLink, basePath, toReturnPath(c.req.query('return_to'), baseUrl))),
   );
 
   router.post(routes.login, async (c) => {
     checkRate(c);
+    if (requiresLink)
+      throw new AppError('forbidden', 'only a sign-in link signs in to this service, because it runs in a container');
     requireSameOrigin(c.env.incoming.headers, baseUrl);
     await startSession(c, session, await deps.welcomePerson(), deps);
     return c.redirect(toReturnPath(c.req.query('return_to'), baseUrl), 303);
@@ -93,7 +105,7 @@ export function createLocalSignIn(deps: LocalSignInDeps): Hono<Env> {
     if (method === 'HEAD' || headers['sec-purpose'] !== undefined)
       return c.body(null, (await isSignInLinkValid(db, hash, now())) ? 204 : 410);
     if (await consumeSignInLink(db, hash, now())) await startSession(c, session, await deps.welcomePerson(), deps);
-    else if (!(await isSignedIn(c))) return showPage(c, renderUsedLinkPage(basePath), 410);
+    else if (!(await isSignedIn(c))) return showPage(c, renderUsedLinkPage(requiresLink, basePath), 410);
     return c.redirect(basePath + routes.home);
   });
 
@@ -103,32 +115,34 @@ export function createLocalSignIn(deps: LocalSignInDeps): Hono<Env> {
   return router;
 }
 
-function showPage(c: Context<Env>, page: string, status: 200 | 410 = 200): Response | Promise<Response> {
-  c.header('Content-Security-Policy', pagePolicy);
-  return c.html(page, status);
-}
-
-/** Renders the button that signs the person of local mode in. */
-export function renderLocalSignInForm(basePath: string, returnTo: string): Markup {
+/** Renders the button that signs the person of local mode in, or how to get a sign-in link. */
+export function renderLocalSignIn(requiresLink: boolean, basePath: string, returnTo: string): Markup {
+  if (requiresLink)
+    return html`<p class="soft">Open the link that the start of the service printed. To get a new one, run this command in its container:</p>
+<pre>${programName} open</pre>`;
   const action = `${basePath}${routes.login}?return_to=${encodeURIComponent(returnTo)}`;
-  return html`<form method="post" action="${action}"><button class="primary" type="submit">Sign in</button></form>`;
+  return html`<div class="actions"><form method="post" action="${action}"><button class="primary" type="submit">Sign in</button></form></div>`;
 }
 
-function renderSignInPage(basePath: string, returnTo: string): string {
+function renderSignInPage(requiresLink: boolean, basePath: string, returnTo: string): string {
+  const mode = requiresLink
+    ? 'in local mode in a container, where one user signs in with a link'
+    : 'in local mode, which has one user and no password';
   return renderPage(
     'Sign in',
-    html`<h1>Sign in to Toolhost on this machine</h1>
-<p class="soft">Local mode has one user: anyone who can reach this machine's loopback address. In production, your own identity provider signs users in.</p>
-<div class="actions">${renderLocalSignInForm(basePath, returnTo)}</div>`,
+    html`${brand}<h1>Sign in</h1>
+<p class="soft">Toolhost runs ${mode}. In production, people sign in at your identity provider.</p>
+${renderLocalSignIn(requiresLink, basePath, returnTo)}`,
   );
 }
 
-function renderUsedLinkPage(basePath: string): string {
+function renderUsedLinkPage(requiresLink: boolean, basePath: string): string {
+  const command = requiresLink ? 'in its container' : 'on the machine of Toolhost, or sign in here';
   return renderPage(
     'Sign-in link not valid',
-    html`<h1>This sign-in link was used or has expired</h1>
-<p>A link works in one browser, for 15 minutes. To get a new one, run this command where Toolhost runs:</p>
+    html`${brand}<h1>This sign-in link was used or has expired</h1>
+<p class="soft">A link works once, within 15 minutes. To get a new one, run this command ${command}.</p>
 <pre>${programName} open</pre>
-<div class="actions">${renderLocalSignInForm(basePath, basePath + routes.home)}</div>`,
+${requiresLink ? '' : renderLocalSignIn(false, basePath, basePath + routes.home)}`,
   );
 }

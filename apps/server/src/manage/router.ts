@@ -10,6 +10,7 @@ import { createErrorResponse } from '../http/problem.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
+import type { SignInKind } from './local-sign-in.ts';
 import { createDocumentHandler, createRestApi, type RestDeps, type RestEnv } from './rest.ts';
 
 type Env = RestEnv;
@@ -17,6 +18,7 @@ type Env = RestEnv;
 export type WebDeps = RestDeps & {
   /** Returns the metadata of the REST API as a protected resource (RFC 9728). */
   apiMetadata: () => object;
+  signInKind: SignInKind;
   /** Folder of the built dashboard. */
   dashboardFolder: string;
   /** Responds to `GET /metrics`. @throws AppError, Unauthenticated */
@@ -94,7 +96,7 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
   }
   addSignIn(web, deps);
   web.route(apiPath, createRestApi(deps));
-  web.route('/', createDashboard(deps.dashboardFolder, deps.baseUrl, deps.localSignIn !== undefined));
+  web.route('/', createDashboard(deps.dashboardFolder, deps.baseUrl, deps.signInKind));
   web.notFound(createNotFoundHandler(web, respondWithError));
   web.onError((error, c) => respondWithError(c, error));
   const listener = getRequestListener(web.fetch, {

@@ -5,7 +5,7 @@ import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
 import { createHostCookies, type HostCookie } from '../http/cookies.ts';
-import { pagePolicy, renderPage } from '../http/page.ts';
+import { addFont, brand, getPagePolicy, renderPage } from '../http/page.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
@@ -115,14 +115,14 @@ export function createSignIn(deps: SignInDeps): Hono<Env> {
 
 /** Creates the handler that logs a failed sign-in and shows it as a page. */
 export function createSignInErrorHandler({ baseUrl, log }: Pick<SignInDeps, 'baseUrl' | 'log'>) {
-  const signInUrl = getBasePath(baseUrl) + routes.login;
+  const basePath = getBasePath(baseUrl);
   return (error: Error, c: Context<Env>): Response => {
     log('a sign-in failed', { message: getErrorMessage(error), detail: getCauseMessage(error) });
     const isExpected = error instanceof AppError;
-    c.header('Content-Security-Policy', pagePolicy);
+    c.header('Content-Security-Policy', getPagePolicy(basePath));
     for (const [name, value] of Object.entries(isExpected ? error.headers : {})) c.header(name, value);
-    const page = renderSignInFailedPage(isExpected ? error.message : 'internal error', signInUrl);
-    return c.html(page, (isExpected ? error.status : 500) as 400);
+    const page = renderSignInFailedPage(isExpected ? error.message : 'internal error', basePath + routes.login);
+    return c.html(addFont(page, basePath), (isExpected ? error.status : 500) as 400);
   };
 }
 
@@ -178,7 +178,7 @@ export async function startSession(
 function renderSignInFailedPage(message: string, signInUrl: string): string {
   return renderPage(
     'Not signed in',
-    html`<h1>Sign-in failed</h1>
+    html`${brand}<h1>Sign-in failed</h1>
 <p>${message[0]?.toUpperCase()}${message.slice(1)}.</p>
 <div class="actions"><a class="button primary" href="${signInUrl}">Sign in again</a></div>`,
   );

@@ -144,6 +144,7 @@ export async function handleDecision(
     const options = { cookies: [clearedCookie], isFormResponse: true };
     return createClientRedirect(server, request.redirectUri, outcome, options);
   }
+  if (request.identity || server.apiUrl !== undefined) await deps.requireLocalPerson?.(headers.cookie);
   const step = hasLogin(server) ? await takeFields(server, request, form, deps) : { values: {} };
   if ('page' in step) return step.page;
   const consent: Consent = { request, fields: step.values, clearedCookie, requestId };

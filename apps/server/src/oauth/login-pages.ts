@@ -43,7 +43,7 @@ export function renderConsentPage(
 <dl>
 ${renderFact('Client', name, formatSource(client))}
 ${renderFact('Redirects to', formatRedirectUri(request.redirectUri))}
-${identity ? renderFact('You are', showInvisible(getPersonName(identity) ?? 'A person without a name'), `Signed in at ${identityHost}`) : ''}
+${identity ? renderFact('Signed in as', showInvisible(getPersonName(identity) ?? 'A person without a name'), `Identified by ${identityHost}`) : ''}
 ${provider ? renderFact('Requested permissions', scopes.length > 0 ? renderScopes(scopes) : 'Default permissions of the provider') : ''}
 ${renderFact('Server', showInvisible(server.name), view ? `${server.issuer}/${view.name}` : server.issuer)}
 ${view ? renderFact('Limited to view', showInvisible(view.title), ...describeTools(view)) : ''}

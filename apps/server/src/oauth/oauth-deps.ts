@@ -161,6 +161,11 @@ export type OAuthDeps = {
   /** Called with the grant id of each valid access token that is presented. */
   onTokenUse: (grantId: string) => void;
   people: People;
+  /**
+   * Checks that a browser is signed in to the dashboard, before the person of local mode logs in. Undefined if everyone
+   * who reaches the service is that person. @throws OAuthError access_denied
+   */
+  requireLocalPerson: ((cookieHeader: string | undefined) => Promise<void>) | undefined;
   personValues: PersonValuesStore;
   /** Counts events for the metrics. */
   onEvent: (event: LoginEvent) => void;

@@ -1,5 +1,5 @@
 import type { QueryCharge } from '@toolhost/credentials/client-request';
-import type { ProviderTokens } from './oauth-deps.ts';
+import type { FieldValues, ProviderTokens } from './oauth-deps.ts';
 import { isPersonAllowed, type ServerLogin } from './people.ts';
 import { areValuesUsable, getValuesState, type PersonValuesStore } from './person-values.ts';
 
@@ -21,9 +21,6 @@ export async function findPersonProblem(
   return values ? undefined : 'values of the person are missing, were refused, or are for other hosts';
 }
 
-/** Values that a login sends. `version` is undefined if they belong to the login itself. */
-export type LoginValues = { values: Readonly<Record<string, string>>; version: number | undefined };
-
 /**
  * Returns the values that the calls of a login may send. With a provider, they belong to the login, because its token
  * does. Returns undefined if the person must enter values again.
@@ -32,13 +29,13 @@ export async function findLoginValues(
   server: PersonServer,
   { identity, values = {} }: ProviderTokens,
   personValues: PersonValuesStore,
-): Promise<LoginValues | undefined> {
+): Promise<FieldValues | undefined> {
   const { login } = server;
   if (server.provider !== undefined) {
     const { missing } = getValuesState(login, { values, agreement: login.valuesAgreement, refused: [] });
-    return missing.length === 0 ? { values, version: undefined } : undefined;
+    return missing.length === 0 ? values : undefined;
   }
-  if (login.fields.length === 0 || !identity) return { values: {}, version: undefined };
+  if (login.fields.length === 0 || !identity) return {};
   return findUsableValues(server, identity.userId, personValues);
 }
 
@@ -48,8 +45,8 @@ export async function findUsableValues(
   userId: string,
   personValues: PersonValuesStore,
   chargeQuery?: QueryCharge,
-): Promise<LoginValues | undefined> {
+): Promise<FieldValues | undefined> {
   const stored = await personValues.find(server, userId, chargeQuery);
   const state = getValuesState(server.login, stored);
-  return areValuesUsable(state) ? { values: state.values, version: stored?.version } : undefined;
+  return areValuesUsable(state) ? state.values : undefined;
 }

@@ -61,17 +61,19 @@ export function createPersonValues(deps: PersonValuesDeps, freshness: Freshness)
     return isChanged;
   }
 
+  /** Finds the values of a person, whether or not they can still be used. `chargeQuery` charges the query. */
+  async function find({ id, workspaceId }: ValuesServer, userId: string, chargeQuery?: QueryCharge) {
+    const key = { serverId: id, userId };
+    const read = async () => {
+      chargeQuery?.();
+      return { value: { userId, workspaceId, stored: await findPersonValues(db, keyring, key) } };
+    };
+    const entry = cache.get(toCacheKey(key)) ?? (await cache.load(toCacheKey(key), read));
+    return entry?.stored;
+  }
+
   return {
-    /** Finds the values of a person, whether or not they can still be used. `chargeQuery` charges the query. */
-    async find({ id, workspaceId }: ValuesServer, userId: string, chargeQuery?: QueryCharge) {
-      const key = { serverId: id, userId };
-      const read = async () => {
-        chargeQuery?.();
-        return { value: { userId, workspaceId, stored: await findPersonValues(db, keyring, key) } };
-      };
-      const entry = cache.get(toCacheKey(key)) ?? (await cache.load(toCacheKey(key), read));
-      return entry?.stored;
-    },
+    find,
     /** Stores the values that a person entered. Returns false if the server has values of too many people. */
     save: (server: ValuesServer, userId: string, values: Readonly<Record<string, string>>, at: number) =>
       change({ serverId: server.id, userId }, (transaction) =>
@@ -85,13 +87,21 @@ export function createPersonValues(deps: PersonValuesDeps, freshness: Freshness)
         }),
       ),
     delete: (key: PersonKey) => change(key, (transaction) => deletePersonValues(transaction, key)),
-    /** Marks values that the API refused. The call has its own result, so a failure is only logged. */
-    async markRefused(key: PersonKey, refused: { names: readonly string[]; version: number }): Promise<void> {
+    /**
+     * Marks values that the API refused, unless the person has replaced them since. The call has its own result, so a
+     * failure is only logged.
+     */
+    async markRefused(server: ValuesServer, userId: string, values: Readonly<Record<string, string>>): Promise<void> {
+      const key = { serverId: server.id, userId };
       try {
+        const stored = await find(server, userId);
+        const names = Object.keys(values).filter((name) => stored?.values[name] === values[name]);
+        if (!stored || names.length === 0) return;
+        const refused = { names, version: stored.version };
         await change(key, (transaction) => markValuesRefused(transaction, key, refused));
       } catch (error) {
         deps.log('refused values of a person could not be marked', {
-          server: key.serverId,
+          server: server.id,
           reason: getErrorMessage(error),
         });
       }

@@ -6,7 +6,6 @@ import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
 import { parseOriginTemplate } from '@toolhost/tool-config/http/origin-template';
 import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
 import { renderUrlValues } from '@toolhost/tool-config/http/render-origin';
-import type { OAuth } from '@toolhost/tool-config/oauth';
 import { isDeclaredOrigin } from '@toolhost/tool-config/oauth-values';
 import { getTokenOrigin } from './login-values.ts';
 import { durations, type FieldValues, type Provider, type ProviderTokens } from './oauth-deps.ts';
@@ -19,11 +18,10 @@ export function getWrittenHost(url: string): string {
 }
 
 export function buildAuthorizationUrl(
-  oauth: OAuth,
-  redirectUri: string,
+  { oauth, redirectUri, urlProblem }: ProviderOptions,
   { state, verifier, scope, fields }: Parameters<Provider['buildAuthorizationUrl']>[0],
 ): URL {
-  const url = new URL(renderUrl(oauth.authorization_url, fields));
+  const url = new URL(renderUrl(oauth.authorization_url, fields, urlProblem));
   const pkce = { code_challenge: toChallenge(verifier), code_challenge_method: 'S256' };
   const ownParameters = {
     response_type: 'code',
@@ -43,11 +41,15 @@ export function toChallenge(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
 }
 
-/** Fills in the values that a person entered. @throws OAuthError server_error */
-function renderUrl(template: string, fields: FieldValues): string {
+/**
+ * Fills in the values that a person entered. Rejects a host that a configuration may not name, such as this service
+ * itself. @throws OAuthError server_error, without the values
+ */
+function renderUrl(template: string, fields: FieldValues, urlProblem: ProviderOptions['urlProblem']): string {
   if (!template.includes('{{')) return template;
+  let url: string;
   try {
-    return renderUrlValues(template, (name) => {
+    url = renderUrlValues(template, (name) => {
       const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
       if (value === undefined) throw new OAuthError('server_error', `the login has no value for ${name}`);
       return value;
@@ -56,25 +58,35 @@ function renderUrl(template: string, fields: FieldValues): string {
     if (error instanceof ToolFailure) throw new OAuthError('server_error', error.message);
     throw error;
   }
+  if (!parseOriginTemplate(template) || urlProblem(new URL(url)) === undefined) return url;
+  const message = 'this service may not call the host that the value of the person names; log in again to change it';
+  throw new OAuthError('server_error', message);
 }
 
 /** A token endpoint. `tokenOrigin` is stored for refreshes if the login determined it. */
 export type TokenEndpoint = { url: string; tokenOrigin: string | undefined };
 
 /** Returns the token endpoint of a login. @throws OAuthError server_error */
-export function getLoginEndpoint(oauth: OAuth, callback: URLSearchParams, fields: FieldValues): TokenEndpoint {
+export function getLoginEndpoint(
+  { oauth, urlProblem }: ProviderOptions,
+  callback: URLSearchParams,
+  fields: FieldValues,
+): TokenEndpoint {
   const { token_url_from: source } = oauth;
   if (source) {
     const tokenOrigin = getTokenOrigin(source, callback);
     return { url: tokenOrigin + source.path, tokenOrigin };
   }
-  return { url: renderUrl(oauth.token_url, fields), tokenOrigin: undefined };
+  return { url: renderUrl(oauth.token_url, fields, urlProblem), tokenOrigin: undefined };
 }
 
 /** Returns the URL that refreshes tokens. @throws OAuthError invalid_grant if its host is no longer allowed */
-export function getRefreshUrl(oauth: OAuth, { tokenOrigin, values = {} }: ProviderTokens): string {
+export function getRefreshUrl(
+  { oauth, urlProblem }: ProviderOptions,
+  { tokenOrigin, values = {} }: ProviderTokens,
+): string {
   const { token_url_from: source, token_url, refresh_url = token_url } = oauth;
-  if (!source) return renderUrl(refresh_url, values);
+  if (!source) return renderUrl(refresh_url, values, urlProblem);
   if (tokenOrigin !== undefined && isDeclaredOrigin(tokenOrigin, source.hosts)) return tokenOrigin + source.path;
   throw new OAuthError('invalid_grant', 'the login belongs to a token endpoint that the server no longer uses');
 }

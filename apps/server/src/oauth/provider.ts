@@ -28,6 +28,8 @@ export type ProviderOptions = {
   userAgent: string;
   http: HttpClient;
   now: () => number;
+  /** Returns the reason why a configuration may not name a URL. */
+  urlProblem: (url: URL) => string | undefined;
 };
 
 /** Creates the OAuth provider of a hosted server (docs/contributing/specification.md, 2.3 and 4.4). */
@@ -50,10 +52,10 @@ export function createHostedProvider(options: ProviderOptions): Provider {
     getDisplayedCode: (error) => getDisplayedCode(error, [options.clientSecret]),
     getDisplayedMessage: (description) => getDisplayedMessage(description, [options.clientSecret]),
     async buildAuthorizationUrl(request) {
-      return buildAuthorizationUrl(oauth, options.redirectUri, request);
+      return buildAuthorizationUrl(options, request);
     },
     async exchange({ code, parameters, verifier, fields }) {
-      const { url, tokenOrigin } = getLoginEndpoint(oauth, parameters, fields);
+      const { url, tokenOrigin } = getLoginEndpoint(options, parameters, fields);
       const callbackValues = oauth.callback_values && getCallbackValues(oauth.callback_values, parameters);
       const { tokens, body, person } = await sendRequest(url, {
         ...callbackValues,
@@ -82,7 +84,7 @@ export function createHostedProvider(options: ProviderOptions): Provider {
     async refresh(previous) {
       const { refreshToken = '', callbackValues } = previous;
       const form = { ...callbackValues, grant_type: 'refresh_token', refresh_token: refreshToken };
-      const { tokens, body } = await sendRequest(getRefreshUrl(oauth, previous), form);
+      const { tokens, body } = await sendRequest(getRefreshUrl(options, previous), form);
       return { ...tokens, ...(oauth.values && { values: refreshValues(oauth, previous, body) }) };
     },
   };

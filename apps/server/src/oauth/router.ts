@@ -5,8 +5,9 @@ import type { MemoryBudget } from '@toolhost/limits/memory-budget';
 import { parseMediaType } from '@toolhost/tool-config/http/headers';
 import { parseFormFields } from '@toolhost/tool-config/http/values';
 import { type Context, Hono } from 'hono';
-import { pagePolicy } from '../http/page.ts';
+import { addFont, getPagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
+import { getBasePath } from '../own-hosts.ts';
 import { buildUrl, routes } from '../routes.ts';
 import { authorize } from './authorize.ts';
 import { handleAccountChoice, handleCallback } from './callback.ts';
@@ -129,10 +130,10 @@ function getUrlAtHost({ issuer, serverHostUrl }: LoginServer, c: Context<Env>): 
 function addPages(router: Hono<Env>, deps: OAuthRouterDeps): void {
   const respondWithPage =
     (handle: (c: Context<Env>, server: LoginServer) => Promise<BrowserResponse>) => async (c: Context<Env>) => {
-      setPageHeaders(c);
+      setPageHeaders(c, deps);
       try {
         checkRate(c, deps);
-        return send(c, await handle(c, await findServer(c, deps)));
+        return send(c, await handle(c, await findServer(c, deps)), deps);
       } catch (caught) {
         return sendErrorPage(c, caught, deps);
       }
@@ -203,11 +204,11 @@ function addIdentityReturn(router: Hono<Env>, deps: OAuthRouterDeps): void {
   router.get(routes.loginCallback, async (c, next) => {
     const state = parseIdentityState(c.req.query('state'));
     if (state === undefined) return next();
-    setPageHeaders(c);
+    setPageHeaders(c, deps);
     try {
       checkRate(c, deps);
       const location = getStartUrl(c, state.host, deps.oauth);
-      if (location !== undefined) return send(c, { status: 302, html: '', location });
+      if (location !== undefined) return send(c, { status: 302, html: '', location }, deps);
       const found = await deps.oauth.findServer(state.slug, deps.getQueryCharge(c.env.incoming));
       if (!found) throw createNotFoundError();
       const server = withRequestHost(found, c.req.header('host'), deps.oauth);
@@ -219,7 +220,7 @@ function addIdentityReturn(router: Hono<Env>, deps: OAuthRouterDeps): void {
       const response = await deps.limitReturns(c.env.incoming, server.id, (onCodeRefused) =>
         finishIdentification(server, request, { ...withNetwork(c, deps), onCodeRefused }),
       );
-      return send(c, response);
+      return send(c, response, deps);
     } catch (caught) {
       return sendErrorPage(c, caught, deps);
     }
@@ -299,18 +300,22 @@ async function readBodyText(c: Context<Env>, { memory, getNetwork }: OAuthRouter
     .finally(() => reservation.release());
 }
 
-function setPageHeaders(c: Context<Env>): void {
-  c.header('Content-Security-Policy', pagePolicy);
+function setPageHeaders(c: Context<Env>, { oauth }: OAuthRouterDeps): void {
+  c.header('Content-Security-Policy', getPagePolicy(getBasePath(oauth.baseUrl)));
   c.header('X-Frame-Options', 'DENY');
   // With no-referrer the browser would send our own form with the origin "null".
   c.header('Referrer-Policy', 'same-origin');
   c.header('Cache-Control', 'no-store');
 }
 
-function send(c: Context<Env>, { status, html, location, cookies = [] }: BrowserResponse): Response {
+function send(
+  c: Context<Env>,
+  { status, html, location, cookies = [] }: BrowserResponse,
+  { oauth }: OAuthRouterDeps,
+): Response {
   for (const cookie of cookies) c.header('Set-Cookie', cookie, { append: true });
   if (location !== undefined) c.header('Location', location);
-  return c.html(html, status as 200);
+  return c.html(addFont(html, getBasePath(oauth.baseUrl)), status as 200);
 }
 
 /** Converts a caught error to the error of the response. Logs its details, and sets the headers of an AppError. */
@@ -331,7 +336,7 @@ function sendErrorPage(c: Context<Env>, caught: unknown, deps: OAuthRouterDeps):
   // A 401, the status of an unknown client, would make browsers ask for a password.
   const pageStatus = status === 401 ? 400 : status;
   const displayedStatus = error.code === 'access_denied' ? 403 : pageStatus;
-  return c.html(renderOAuthErrorPage(error, getRequestId(c)), displayedStatus as 400);
+  return send(c, { status: displayedStatus, html: renderOAuthErrorPage(error, getRequestId(c)) }, deps);
 }
 
 function sendErrorJson(c: Context<Env>, caught: unknown, deps: OAuthRouterDeps): Response {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../app/app.ts';
 import { createDevServers, type DevServers } from '../local/dev-servers.ts';
+import { createSignInLink } from '../local/sign-in-link.ts';
 import { createLog } from '../log.ts';
 import { exitDespiteThreads, stopOnSignals } from './signals.ts';
 import { start } from './start.ts';
@@ -10,6 +11,8 @@ import { start } from './start.ts';
 /** Development service: local mode, with a temporary database that is deleted at the end. */
 export type DevService = {
   baseUrl: string;
+  /** URL of the dashboard; a sign-in link if only such a link signs in. */
+  dashboardUrl: string;
   servers: DevServers;
   threads: App['threads'];
   stop(): Promise<boolean>;
@@ -28,10 +31,13 @@ export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevServic
   const removeData = () => rmSync(dataDir, { recursive: true, force: true });
   try {
     const started = await start(settings);
+    const { app, baseUrl, config } = started;
+    const store = { db: app.runner.db, now: app.runner.deps.now };
     return {
-      baseUrl: started.baseUrl,
-      servers: createDevServers(started.app.runner),
-      threads: started.app.threads,
+      baseUrl,
+      dashboardUrl: config.isInContainer ? await createSignInLink(store, baseUrl) : baseUrl,
+      servers: createDevServers(app.runner),
+      threads: app.threads,
       async stop() {
         const isComplete = await started.stop();
         removeData();

@@ -27,7 +27,9 @@ export type StartWork = (service: {
 export async function serve(work?: StartWork): Promise<void> {
   const settings = readConfig(process.env, readText);
   const { config } = settings;
-  const log = createLog(config.logLevel);
+  // A person at a terminal gets the startup text instead of the log lines with the same content.
+  const isTextOnly = process.stderr.isTTY && config.mode === 'local' && config.logLevel === 'info';
+  const log = createLog(isTextOnly ? 'warn' : config.logLevel);
   process.on('unhandledRejection', (error) => {
     log.fatal({ err: error }, 'unhandled rejection; the process exits so that it can be restarted');
     process.exit(1);
@@ -112,6 +114,7 @@ async function announceReady(
   const link = mode === 'local' && !secrets.oidc ? await tryCreateLink(log, createLink) : undefined;
   const linkLine = link === undefined ? '' : `Open the dashboard (once, within 15 minutes): ${link}\n`;
   process.stdout.write(`toolhost ready ${baseUrl}\n${linkLine}`);
+  log.level = config.logLevel;
 }
 
 async function tryCreateLink(log: Log, createLink: () => Promise<string>): Promise<string | undefined> {

@@ -49,7 +49,7 @@ const maxCharactersScanned = 3_000_000;
 
 /**
  * Returns tool names in their searchable form: one line for each, in lower case, because converting them takes most of
- * the time of a search. A name with upper-case letters follows in its line a second time.
+ * the time of a search. A name with uppercase letters follows in its line a second time.
  */
 export function toSearchableNames(names: readonly string[]): string {
   const lines = names.map((name) => (name === name.toLowerCase() ? name : `${name.toLowerCase()} ${name}`));

@@ -1,6 +1,7 @@
 import { getField, isFields, type JsonFields, toEntries, toList, toText, toTexts } from '../document/lenient.ts';
 import { References } from '../document/references.ts';
 import type { ApiDescription, ApiOperation, ApiResponses, ApiServer, Finding, ServerVariable } from '../model.ts';
+import { getFastApiSuffix } from './fast-api.ts';
 import { readMediaTypes, readRequestBody, readSwaggerBody } from './read-body.ts';
 import { type ReadContext, readParameters } from './read-parameters.ts';
 import { type PathVariant, readRoutes } from './read-route.ts';
@@ -22,6 +23,9 @@ export function readOpenApi(root: JsonFields): ApiDescription {
   const references = new References(root);
   const context: ReadContext = { references, isSwagger, addFinding: (finding) => findings.push(finding) };
   const info = root.info;
+  const operations = toEntries(references.follow(root.paths).value).flatMap(([path, item]) =>
+    readPath(path, item, root, context),
+  );
   return {
     format: isSwagger ? 'Swagger' : 'OpenAPI',
     version: toText(root.openapi ?? root.swagger),
@@ -32,13 +36,31 @@ export function readOpenApi(root: JsonFields): ApiDescription {
       return name === '' ? [] : [{ name, description: toText(getField(tag, 'description')) }];
     }),
     servers: isSwagger ? readSwaggerServers(root) : (readServers(root.servers) ?? [defaultServer]),
-    operations: toEntries(references.follow(root.paths).value).flatMap(([path, item]) =>
-      readPath(path, item, root, context),
-    ),
+    operations: isFromFastApi(root, operations) ? markPublicOperations(operations) : operations,
     schemes: readSchemes(root, references),
     root,
     findings,
   };
+}
+
+/**
+ * Returns true for a document that FastAPI generated, which declares `security` for every operation that needs it. In
+ * most other documents that declare it for some operations, the others need the credential, too.
+ */
+function isFromFastApi(root: JsonFields, operations: readonly ApiOperation[]): boolean {
+  const schemas = getField(getField(root, 'components'), 'schemas');
+  return (
+    getField(schemas, 'HTTPValidationError') !== undefined ||
+    operations.some((operation) => operation.operationId?.endsWith(getFastApiSuffix(operation)))
+  );
+}
+
+/** Marks operations without `security` as public if others declare theirs. If none does, the credential is unknown. */
+function markPublicOperations(operations: readonly ApiOperation[]): ApiOperation[] {
+  const isSecured = operations.some(({ security }) => security.some(({ size }) => size > 0));
+  return operations.map((operation) =>
+    isSecured && operation.security.length === 0 ? { ...operation, security: [new Map()] } : operation,
+  );
 }
 
 function readPath(path: string, value: unknown, root: JsonFields, context: ReadContext): ApiOperation[] {

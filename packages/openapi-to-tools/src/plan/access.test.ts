@@ -49,7 +49,7 @@ describe('the access of an imported server', () => {
       fields: [
         { name: 'BASIC_USER', label: 'User name', secret: false },
         { name: 'BASIC_PASSWORD', label: 'Password' },
-        { name: 'KEY', label: 'Key' },
+        { name: 'KEY', label: 'API key' },
       ],
     });
     assert.deepEqual((authentication as Json[])[0], {
@@ -66,8 +66,8 @@ describe('the access of an imported server', () => {
     paths['/c'] = { get: { summary: 'Administer it', security: [{ admin: [] }], responses } };
     assert.deepEqual(getValidConfig(planWith(document, 'person')).login, {
       fields: [
-        { name: 'KEY', label: 'Key KEY' },
-        { name: 'ADMIN_KEY', label: 'Key ADMIN_KEY', optional: true },
+        { name: 'KEY', label: 'API key KEY' },
+        { name: 'ADMIN_KEY', label: 'API key ADMIN_KEY', optional: true },
       ],
     });
   });

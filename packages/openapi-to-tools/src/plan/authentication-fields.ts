@@ -74,21 +74,26 @@ function findProblems(authentication: object, urlProblem: UrlRule): Problem[] {
 }
 
 function toEntries(scheme: ApiScheme, fields: CredentialFields, source: AuthenticationSource): object[] {
-  const secretPlaceholder = (suffix: string, label: string) =>
-    createPlaceholder(scheme, suffix, label, { fields, source });
+  const secretPlaceholder = (suffix: string, label: string, sentAs: string) =>
+    createPlaceholder(scheme, suffix, label, { fields, source, sentAs });
   switch (scheme.kind) {
     case 'bearer':
-      return [{ type: 'Bearer', token: secretPlaceholder('TOKEN', 'Bearer token') }];
+      return [{ type: 'Bearer', token: secretPlaceholder('TOKEN', 'Bearer token', 'header Authorization') }];
     case 'basic':
       return [
         {
           type: 'Basic',
-          user: secretPlaceholder('USER', 'User name'),
-          password: secretPlaceholder('PASSWORD', 'Password'),
+          user: secretPlaceholder('USER', 'User name', 'header Authorization'),
+          password: secretPlaceholder('PASSWORD', 'Password', 'header Authorization'),
         },
       ];
     case 'key':
-      return [toKeyEntry(scheme, secretPlaceholder('KEY', 'Key'))];
+      return [
+        toKeyEntry(
+          scheme,
+          secretPlaceholder('KEY', 'API key', `${formatLocation(scheme)} ${toPlainText(scheme.parameter ?? '', 100)}`),
+        ),
+      ];
     case 'oauth2':
       return toOauthEntry(scheme, fields, source);
     case 'aws':
@@ -96,6 +101,10 @@ function toEntries(scheme: ApiScheme, fields: CredentialFields, source: Authenti
     default:
       return [];
   }
+}
+
+function formatLocation({ in: location }: ApiScheme): string {
+  return location === 'query' ? 'query parameter' : (location ?? 'header');
 }
 
 function toKeyEntry({ in: location, parameter = '', prefix = '' }: ApiScheme, token: string): object {
@@ -174,7 +183,12 @@ function toAwsEntry(
   };
 }
 
-type SecretTarget = { fields: CredentialFields; source: AuthenticationSource };
+type SecretTarget = {
+  fields: CredentialFields;
+  source: AuthenticationSource;
+  /** Part of each request that contains the secret, such as `header X-API-Key`. */
+  sentAs?: string;
+};
 
 function isAwsName(text: string | undefined): text is string {
   return text !== undefined && /^[a-z0-9-]{1,100}$/.test(text);
@@ -184,7 +198,7 @@ function createPlaceholder(
   { name, kind, description }: ApiScheme,
   suffix: string,
   label: string,
-  { fields, source }: SecretTarget,
+  { fields, source, sentAs }: SecretTarget,
 ): string {
   const words = name
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
@@ -206,7 +220,8 @@ function createPlaceholder(
       secretName = `${base}_${count}`;
   source.secretNames.set(key, secretName);
   const text = toPlainText(description, 200);
-  addSecret(fields, secretName, text === '' ? label : `${label}: ${text}`);
+  const usage = sentAs === undefined ? label : `${label}, sent as ${sentAs}`;
+  addSecret(fields, secretName, text === '' ? usage : `${usage}: ${text}`);
   // OAuth tokens expire, and a token of client credentials belongs to the server.
   if (kind !== 'oauth2' && !fields.personalFields.some((field) => field.name === secretName))
     fields.personalFields.push({ name: secretName, label, ...(suffix === 'USER' && { secret: false }) });

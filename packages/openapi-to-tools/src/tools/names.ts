@@ -3,6 +3,7 @@ import { searchToolNames } from '@toolhost/tool-config/built-in-tools';
 import { normalizeText } from '@toolhost/tool-config/normalized-text';
 import { readMoreToolName } from '@toolhost/tool-config/read-more';
 import type { ApiOperation } from '../model.ts';
+import { getFastApiSuffix } from '../openapi/fast-api.ts';
 import { isVerb } from './effects.ts';
 
 /** Maximum length of a tool name in characters. Clients prepend the server name and allow 64 in total. */
@@ -28,12 +29,11 @@ export function assignToolNames(operations: readonly ApiOperation[]): string[] {
 }
 
 /** Returns the words of the operation ID, without the path and the method that FastAPI appends to the function's name. */
-function splitOperationId({ operationId = '', path, method }: ApiOperation): string[] {
-  const words = splitNameWords(operationId);
-  const appended = splitNameWords(`${path} ${method}`);
-  const nameLength = words.length - appended.length;
-  const hasAppended = nameLength > 0 && appended.every((word, index) => word === words[nameLength + index]);
-  return hasAppended ? words.slice(0, nameLength) : words;
+function splitOperationId(operation: ApiOperation): string[] {
+  const { operationId = '' } = operation;
+  const suffix = getFastApiSuffix(operation);
+  const nameWords = operationId.endsWith(suffix) ? splitNameWords(operationId.slice(0, -suffix.length)) : [];
+  return nameWords.length > 0 ? nameWords : splitNameWords(operationId);
 }
 
 /** Splits a name into words: `repos/list-forOrg` → repos, list, for, org. */

@@ -1,8 +1,9 @@
 import { Alert, Select, Stack, Text } from '@mantine/core';
-import { IconCircleCheck } from '@tabler/icons-react';
+import { IconAlertTriangle, IconCircleCheck } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
 import { Section } from '../../ui/section.tsx';
+import { TextLink } from '../../ui/text/text-link.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { hasLoginPage } from '../access.ts';
 import { getViews } from '../config.ts';
@@ -13,10 +14,13 @@ import { ConnectionCheckSection } from './connection-check.tsx';
 import { KeyCredential, TokenCredential } from './credentials.tsx';
 import { LoginChoice } from './login-choice.tsx';
 
+/** Secret that could not be stored after the server was created. */
+export type NotStored = { name: string; reason: string };
+
 /** Steps to connect a client: URL, credential, snippet, and check. */
 export function ConnectTab() {
   const { server } = useCurrentServer();
-  const isNew = (useLocation().state as { isNew?: boolean } | null)?.isNew === true;
+  const { isNew = false, notStored = [] } = (useLocation().state ?? {}) as { isNew?: boolean; notStored?: NotStored[] };
   const { view, urlSection } = useSelectedView();
   // A map, because a view may be named `constructor`.
   const [credentials, setCredentials] = useState<ReadonlyMap<string, string>>(new Map());
@@ -34,11 +38,27 @@ export function ConnectTab() {
   const token = credentialProps.credential || (isForwarded ? 'YOUR_TOKEN' : 'YOUR_API_KEY');
   return (
     <Stack gap="md">
-      {isNew && (
+      {isNew && notStored.length === 0 && (
         <Alert color="green" icon={<IconCircleCheck size={18} />} title="Your server is running">
           <Text size="sm">It is available at its URL now. Connect a client, or try a tool first.</Text>
         </Alert>
       )}
+      {notStored.map(({ name, reason }) => (
+        <Alert
+          key={name}
+          color="red"
+          icon={<IconAlertTriangle size={18} />}
+          title={`The server was created, but the secret ${name} was not stored`}
+          role="alert"
+        >
+          <Text size="sm">
+            {reason}{' '}
+            <TextLink to={`/servers/${server.slug}/settings/secrets?name=${name}`} underline="always">
+              Set it again
+            </TextLink>
+          </Text>
+        </Alert>
+      ))}
       {urlSection}
       {server.access === 'login' && <LoginChoice usesKey={usesKey} onChange={setUsesKey} />}
       {hasLogin ? (

@@ -55,11 +55,17 @@ function ServerSection() {
   const { isNew, store } = useEditor();
   const isPublished = useEditorState(({ config }) => publishingFields.some(({ subpath }) => String(subpath) in config));
   const name = useField(['name']);
+  const slugField = useField(['slug']);
   const slug = toSlug(asText(name.value));
   /** Sets the name. The slug of a new server follows it until the slug is edited. */
   const setName = (next: unknown) => {
     name.set(next);
     if (isNew && asText(store.getState().config.slug) === slug) store.set(['slug'], toSlug(asText(next)));
+  };
+  /** Also shows problems of the slug, which follows the name. */
+  const leaveName = () => {
+    name.touch();
+    if (isNew && asText(slugField.value) !== '') slugField.touch();
   };
   return (
     <Section title="Server">
@@ -67,7 +73,7 @@ function ServerSection() {
         <TwoColumns>
           <Input
             kind="text"
-            edited={{ ...name, set: setName }}
+            edited={{ ...name, set: setName, touch: leaveName }}
             label="Name"
             text="Shown to people and agents."
             isRequired

@@ -1,6 +1,7 @@
-import { Badge, Box, Group, SimpleGrid, Text } from '@mantine/core';
+import { Box, SimpleGrid, Stack, Text } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
-import { type Config, getTools, isObject } from '../config.ts';
+import { Section } from '../../ui/section.tsx';
+import { type Config, getTools } from '../config.ts';
 import { mask } from '../declared.ts';
 import { NewPage, NewServer } from '../new/new-server-page.tsx';
 
@@ -15,8 +16,8 @@ export function GalleryPage() {
       <NewPage
         title={`New server: ${selected.name}`}
         text={
-          selected.isLogin
-            ? 'Register an application at the provider first. Then replace the values that begin with YOUR, and store its secret.'
+          selected.need === 'OAuth app'
+            ? 'Register an app at the provider first. Then replace the values that begin with YOUR, and enter its client secret.'
             : 'Nothing is stored until you create the server. Remove the tools you do not need.'
         }
         back={{ to: galleryPath, label: 'All examples' }}
@@ -29,44 +30,47 @@ export function GalleryPage() {
       title="Start from an example"
       text="Complete servers for public APIs. You can change everything before you create one."
     >
-      <SimpleGrid className="th-card" cols={{ base: 1, sm: 2, lg: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
-        {galleryExamples.map((example) => (
-          <ExampleCard key={example.id} example={example} />
+      <Stack gap="md">
+        {Object.entries(needs).map(([need, text]) => (
+          <Section key={need} title={need} text={text}>
+            <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
+              {galleryExamples
+                .filter((example) => example.need === need)
+                .map((example) => (
+                  <ExampleCard key={example.id} example={example} />
+                ))}
+            </SimpleGrid>
+          </Section>
         ))}
-      </SimpleGrid>
+      </Stack>
     </NewPage>
   );
 }
 
-function ExampleCard({ example: { id, name, description, secrets, config, isLogin } }: { example: GalleryExample }) {
-  const secretText = secrets.length > 0 ? `Requires ${secrets.join(', ')}` : 'No credential required';
+function ExampleCard({ example: { id, name, description, config } }: { example: GalleryExample }) {
   const toolCount = getTools(config).length;
-  const requirement = isLogin ? 'Requires an application at the provider' : secretText;
   return (
-    <Box component={Link} to={`${galleryPath}?example=${id}`} className="th-card th-choice" p="lg">
-      <Text fw={600}>{name}</Text>
-      <Text size="sm" c="dimmed">
-        {description}
-      </Text>
-      <Group gap="xs" mt="sm">
-        <Badge variant="light">{toolCount === 1 ? '1 tool' : `${toolCount} tools`}</Badge>
-        <Text size="xs" c="dimmed">
-          {requirement}
+    <Box component={Link} to={`${galleryPath}?example=${id}`} className="th-card th-choice" p="md">
+      <Text fw={500}>{name}</Text>
+      <Text c="dimmed">{description}</Text>
+      {toolCount > 1 && (
+        <Text size="xs" c="dimmed" mt={4}>
+          {toolCount} tools
         </Text>
-      </Group>
+      )}
     </Box>
   );
 }
 
-/** Server of the examples: its configuration and the names of the secrets it requires. */
-type GalleryExample = {
-  id: string;
-  config: Config;
-  name: string;
-  description: string;
-  secrets: string[];
-  isLogin: boolean;
+/** Credentials that examples need, and what to do for them. */
+const needs = {
+  'No credential': 'These APIs are open.',
+  'API key': 'You store one key or token, with which all calls are made.',
+  'OAuth app':
+    'People log in with their own accounts. You register an app at the provider, and store its client ID and secret.',
 };
+
+type GalleryExample = { id: string; config: Config; name: string; description: string; need: keyof typeof needs };
 
 /** Example files, read by the build. */
 const files = {
@@ -77,8 +81,8 @@ const files = {
 /** Removes masks, which stand for secrets that are stored. A new server has none. */
 const withoutMasks = (config: Config) => JSON.parse(JSON.stringify(config).replaceAll(`"${mask}"`, '""')) as Config;
 
-const galleryExamples: readonly GalleryExample[] = Object.entries(files)
-  .map(([file, { default: example }]) => {
+const galleryExamples = Object.entries(files)
+  .map(([file, { default: example }]): GalleryExample => {
     const { secrets, limits: _, ...config } = withoutMasks(example);
     const isLogin = file.includes('/logins/');
     return {
@@ -86,8 +90,7 @@ const galleryExamples: readonly GalleryExample[] = Object.entries(files)
       config,
       name: String(config.name),
       description: String(config.description),
-      secrets: isObject(secrets) ? Object.keys(secrets) : [],
-      isLogin,
+      need: isLogin ? 'OAuth app' : secrets === undefined ? 'No credential' : 'API key',
     };
   })
-  .toSorted((a, b) => Number(a.isLogin) - Number(b.isLogin) || a.name.localeCompare(b.name));
+  .toSorted((a, b) => a.name.localeCompare(b.name));

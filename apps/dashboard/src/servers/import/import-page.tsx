@@ -5,7 +5,8 @@ import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
 import type { FieldProblem, ImportPlan } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { getFieldError, getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
+import { getFieldError, getFormErrors, getFormErrorText, isEqual } from '../../ui/actions/form-errors.ts';
+import { usePress } from '../../ui/actions/press.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
@@ -13,7 +14,9 @@ import { FormErrorAlert } from '../../ui/states/form-error-alert.tsx';
 import { toSentence } from '../../ui/states/problem-alert.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { toSlug } from '../config.ts';
+import type { NotStored } from '../connect/connect-tab.tsx';
 import { NewPage } from '../new/new-server-page.tsx';
+import { useFreeSlug } from '../use-free-slug.ts';
 import { Operations, sumTokens, toSelectors } from './operations.tsx';
 import { type Answers, QuestionsForm, removeEmptyAnswers } from './questions-form.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
@@ -77,11 +80,12 @@ const maxNameLength = 100;
 
 /** State of the choices that turn a description into a server. */
 function useChoices(source: Source, plan: ImportPlan) {
-  const title = plan.title.slice(0, maxNameLength);
+  const title = plan.title.slice(0, maxNameLength - ' 20'.length);
   const [chosen, setChosen] = useState(() => getProposedTools(plan));
   const [answers, setAnswers] = useState<Answers>({});
-  const [name, setName] = useState(title);
+  const [editedName, setName] = useState<string>();
   const [editedSlug, setSlug] = useState<string>();
+  const [leftSlug, leaveSlug] = useState('');
   const [secrets, setSecrets] = useState<Answers>({});
   const [isSubmitted, setSubmitted] = useState(false);
   // An answer may require another credential or further questions. Questions that were answered stay.
@@ -89,7 +93,12 @@ function useChoices(source: Source, plan: ImportPlan) {
   const latest = replan.data ?? plan;
   const isAsked = (question: Question) => plan.questions.some((known) => known.name === question.name);
   const questions = [...plan.questions, ...latest.questions.filter((question) => !isAsked(question))];
-  const slug = editedSlug ?? ((name === title && latest.defaults?.slug) || toSlug(name));
+  const ownSlug = (editedName === undefined && latest.defaults?.slug) || toSlug(editedName ?? title);
+  const proposed = useFreeSlug(ownSlug).freeSlug;
+  const checked = useFreeSlug(leftSlug).freeSlug;
+  const name = editedName ?? title + (proposed?.nameSuffix ?? '');
+  const slug = editedSlug ?? proposed?.slug ?? ownSlug;
+  const slugNote = [proposed, checked].find((found) => found?.requested === (editedSlug ?? ownSlug))?.note;
   const input: ImportInput = {
     ...source,
     include: toSelectors(plan.report, chosen),
@@ -114,8 +123,8 @@ function useChoices(source: Source, plan: ImportPlan) {
     const asked = { ...input, answers: removeEmptyAnswers(next) };
     if (!isEqual(asked.answers, replan.variables?.answers ?? {})) replan.mutate(asked);
   };
-  const values = { chosen, answers, name, slug, secrets };
-  const setters = { setChosen, setAnswers, setName, setSlug, setSecrets };
+  const values = { chosen, answers, name, slug, slugNote, isSlugEdited: editedSlug !== undefined, secrets };
+  const setters = { setChosen, setAnswers, setName, setSlug, leaveSlug, setSecrets };
   return { ...values, ...setters, latest, questions, formErrors, answer, submit, isCreating: create.isPending };
 }
 
@@ -140,6 +149,7 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
 
 /** Name, slug, and credentials of the new server, and the button that creates it. */
 function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState & Pick<ImportPlan, 'findings'>) {
+  const { beforeClick } = usePress();
   const remarks = [...latest.notes, ...findings.slice(0, 10).map(({ at, message }) => `${at}: ${message}`)];
   const otherErrors = { ...formErrors, problems: formErrors.problems.filter(({ path }) => !hasField(path)) };
   const baseUrl = latest.defaults?.base_url;
@@ -160,14 +170,15 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
               flex="1 1 14rem"
               value={state.slug}
               onChange={(event) => state.setSlug(event.currentTarget.value)}
-              error={getFieldError(formErrors, 'slug')}
+              onBlur={() => beforeClick(() => state.leaveSlug(state.slug))}
+              description={state.isSlugEdited ? undefined : state.slugNote}
+              error={getFieldError(formErrors, 'slug') ?? (state.isSlugEdited && state.slugNote)}
             />
           </Group>
           {latest.secrets.map(({ name, description }) => (
             <SecretInput
               key={name}
-              label={name}
-              description={`${toSentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
+              {...describeSecret(name, description, baseUrl)}
               value={state.secrets[name] ?? ''}
               onChange={(event) => state.setSecrets({ ...state.secrets, [name]: event.currentTarget.value })}
             />
@@ -189,6 +200,17 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
       </form>
     </Section>
   );
+}
+
+/** Returns the label and the hint of a secret: what it is, where it is sent, and its name. */
+function describeSecret(name: string, description: string, baseUrl: string | undefined) {
+  const [usage = '', text] = description.split(/: (.*)/s, 2);
+  const host = / sent as /.test(usage) ? baseUrl?.replace(/^https?:\/\//, '').replace(/\/.*$/s, '') : undefined;
+  const hint = `Stored encrypted as ${name}. Can be set later.`;
+  return {
+    label: toVisible(host === undefined ? usage : `${usage} to ${host}`),
+    description: text === undefined ? hint : `${toSentence(text)} ${hint}`,
+  };
 }
 
 /** Returns true if a field of the form shows the problems with this path. */
@@ -261,7 +283,7 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
   );
 }
 
-/** Creates the server, stores the entered credentials, and opens its Connect tab. */
+/** Creates the server, stores the entered credentials, and opens its Connect tab, which shows those that failed. */
 function useCreate(secrets: Answers) {
   const navigate = useNavigate();
   return useAction({
@@ -269,10 +291,17 @@ function useCreate(secrets: Answers) {
       const { created, secrets: needed } = await api('importApi', { ...input, mode: 'create' });
       if (!created) throw new Error('the service did not create a server');
       const { slug } = created.server;
-      for (const { name } of needed) if (secrets[name]) await api('setSecret', { slug, name, value: secrets[name] });
-      return created;
+      const notStored: NotStored[] = [];
+      for (const { name } of needed) {
+        if (!secrets[name]) continue;
+        const store = api('setSecret', { slug, name, value: secrets[name] });
+        await store.catch((error: Error) => {
+          notStored.push({ name, reason: getFormErrorText({ error, variables: name }, name) ?? error.message });
+        });
+      }
+      return { slug, notStored };
     },
     refresh: [queryKeys.servers, queryKeys.activity],
-    onSuccess: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
+    onSuccess: ({ slug, notStored }) => navigate(`/servers/${slug}/connect`, { state: { isNew: true, notStored } }),
   });
 }

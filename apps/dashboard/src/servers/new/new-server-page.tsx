@@ -7,10 +7,13 @@ import type { Guide } from '../../guides.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { PageHeader } from '../../ui/page-header.tsx';
+import { Loading } from '../../ui/states/loading.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
-import { asInput, type Config, newTool } from '../config.ts';
+import { Hint } from '../../ui/text/hint.tsx';
+import { asInput, asText, type Config, newTool } from '../config.ts';
 import { Editor } from '../editor/editor.tsx';
 import { createEditorStore } from '../editor/model/editor-store.ts';
+import { useFreeSlug } from '../use-free-slug.ts';
 import { StartChoices } from './start-choices.tsx';
 
 type PageProps = {
@@ -63,7 +66,22 @@ export function NewServerPage() {
   );
 }
 
-export function NewServer({ initial, startsInJson = false }: { initial: Config; startsInJson?: boolean }) {
+type NewServerProps = { initial: Config; startsInJson?: boolean };
+
+/** Form for a new server. If the slug of the initial configuration is taken, it gets another slug and name. */
+export function NewServer({ initial, ...props }: NewServerProps) {
+  const { freeSlug, isLoading } = useFreeSlug(asText(initial.slug));
+  if (isLoading) return <Loading />;
+  const numbered = freeSlug && { name: asText(initial.name) + freeSlug.nameSuffix, slug: freeSlug.slug };
+  return (
+    <>
+      {freeSlug?.note && <Hint mb="md">{freeSlug.note}</Hint>}
+      <NewServerForm initial={{ ...initial, ...numbered }} {...props} />
+    </>
+  );
+}
+
+function NewServerForm({ initial, startsInJson = false }: NewServerProps) {
   const navigate = useNavigate();
   const [store] = useState(() => createEditorStore({ initial, isNew: true, startsEmpty: startsInJson }));
   const create = useAction({

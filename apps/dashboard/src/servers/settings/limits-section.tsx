@@ -148,7 +148,7 @@ const formatUse = ({ running, waiting, refused }: LimitUsage) =>
 
 const states = {
   closed: { color: 'green', children: 'Healthy' },
-  open: { color: 'red', children: 'Circuit breaker open' },
+  open: { color: 'red', children: 'Calls paused' },
   half_open: { color: 'yellow', children: 'Recovering' },
 } as const;
 

@@ -1,7 +1,7 @@
 import { Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 
-type Props = { icon: ReactNode; title: string; text: ReactNode; children?: ReactNode; order?: 1 | 2 };
+type Props = { icon: ReactNode; title: string; text?: ReactNode; children?: ReactNode; order?: 1 | 2 };
 
 export function Empty({ icon, title, text, children, order = 2 }: Props) {
   return (
@@ -9,9 +9,11 @@ export function Empty({ icon, title, text, children, order = 2 }: Props) {
       {icon}
       <div>
         <Title order={order}>{title}</Title>
-        <Text c="dimmed" maw={460}>
-          {text}
-        </Text>
+        {text && (
+          <Text c="dimmed" maw={460}>
+            {text}
+          </Text>
+        )}
       </div>
       {children}
     </Stack>

@@ -10,7 +10,7 @@ const replacements: readonly (readonly [pattern: RegExp, replacement: string])[]
   [/^found .*; allowed: at most (\d+) characters$/s, 'Use at most $1 characters'],
   [/^(?:found "";|required;) allowed: .*$/s, 'Enter a value'],
   [
-    /^found .*; allowed: 3 to 63 lower-case letters and digits, with single hyphens between them$/s,
+    /^found .*; allowed: 3 to 63 lowercase letters and digits, with single hyphens between them$/s,
     'Use 3 to 63 lowercase letters and digits, with single hyphens between them, such as my-server',
   ],
   [/; change that server with updateMcpServer \(.*\), or choose another slug$/, '; choose another slug'],

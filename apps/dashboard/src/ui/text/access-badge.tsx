@@ -1,7 +1,7 @@
 import { Badge, Tooltip } from '@mantine/core';
 import type { Access, ServerRecord } from '../../api-types.ts';
 
-const accessKinds: Record<Access | 'open', { name: string; text: string }> = {
+export const accessKinds: Record<Access | 'open', { name: string; text: string }> = {
   login: {
     name: 'Login',
     text: 'People log in with their Toolhost account. The API receives the stored credential or their own values.',

@@ -10,6 +10,6 @@ export function usePeople() {
 export function PersonName({ id, name }: { id: string; name?: string | undefined }) {
   const { data } = usePeople();
   const member = data?.members.find((candidate) => candidate.id === id);
-  if (id === 'operator') return <span title="on the machine itself">the operator</span>;
+  if (id === 'operator') return <span title="On the machine of the service">the command line</span>;
   return <span title={toVisible(id)}>{toVisible(name ?? member?.name ?? member?.email ?? id)}</span>;
 }

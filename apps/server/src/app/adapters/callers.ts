@@ -6,10 +6,10 @@ import { createVerifiedCallers } from '../../gateway/callers/resolve-caller.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { ManagerCredentials } from '../../manage/actors.ts';
 import { createPersonActor } from '../../manage/people.ts';
-import type { OAuthDeps, PeopleLoginServer, ProviderTokens } from '../../oauth/oauth-deps.ts';
+import type { FieldValues, OAuthDeps, PeopleLoginServer, ProviderTokens } from '../../oauth/oauth-deps.ts';
 import type { ServerAgreement } from '../../oauth/passthrough.ts';
 import { getPersonView, isPersonAllowed } from '../../oauth/people.ts';
-import { findLoginValues, findUsableValues, type LoginValues, type PersonLogin } from '../../oauth/person-login.ts';
+import { findLoginValues, findUsableValues, type PersonLogin } from '../../oauth/person-login.ts';
 import { selectRefused } from '../../oauth/person-values.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { getAgreedView } from '../../store/logins/grants.ts';
@@ -81,10 +81,10 @@ async function findPersonOfLogin(
   const { login } = server;
   const { identity } = tokens;
   if (!isPersonAllowed(login, identity, agreedView)) return undefined;
-  const found = await findLoginValues(server, tokens, personValues);
-  if (!found) return undefined;
+  const values = await findLoginValues(server, tokens, personValues);
+  if (!values) return undefined;
   const view = identity && getPersonView(login, identity);
-  return toCallingPerson(server, { view, userId: identity?.userId, ...found }, personValues);
+  return toCallingPerson(server, { view, userId: identity?.userId, values }, personValues);
 }
 
 /** Creates a function that finds the values of the user behind an API key or a try-out. */
@@ -96,8 +96,8 @@ export function createFindPerson({ getLoginServer, oauth }: Pick<Logins, 'getLog
     const peopleServer = { ...loginServer, login: loginServer.login };
     // In local mode, everything belongs to one person.
     const id = people.findLocalPerson ? (await people.findLocalPerson(peopleServer)).userId : userId;
-    const found = id === undefined ? undefined : await findUsableValues(peopleServer, id, personValues, chargeQuery);
-    if (found) return toCallingPerson(peopleServer, { view: undefined, userId: id, ...found }, personValues);
+    const values = id === undefined ? undefined : await findUsableValues(peopleServer, id, personValues, chargeQuery);
+    if (values) return toCallingPerson(peopleServer, { view: undefined, userId: id, values }, personValues);
     // With a provider, the values belong to a login, and the dashboard has no form for them.
     const dashboardText = loginServer.provider
       ? ''
@@ -107,11 +107,11 @@ export function createFindPerson({ getLoginServer, oauth }: Pick<Logins, 'getLog
   };
 }
 
-type FoundPerson = LoginValues & { view: string | undefined; userId: string | undefined };
+type FoundPerson = { values: FieldValues; view: string | undefined; userId: string | undefined };
 
 function toCallingPerson(
-  { id: serverId, login }: PeopleLoginServer,
-  { view, userId, values, version }: FoundPerson,
+  server: PeopleLoginServer,
+  { view, userId, values }: FoundPerson,
   personValues: OAuthDeps['personValues'],
 ): CallingPerson {
   return {
@@ -119,9 +119,9 @@ function toCallingPerson(
     getValue: (name) => (Object.hasOwn(values, name) ? values[name] : undefined),
     missingReason: 'log in again',
     async markRefused(sent) {
-      const names = selectRefused(login, sent);
-      if (userId === undefined || version === undefined || names.length === 0) return;
-      await personValues.markRefused({ serverId, userId }, { names, version });
+      if (userId === undefined) return;
+      const refused = selectRefused(server.login, sent).map((name) => [name, values[name] ?? '']);
+      await personValues.markRefused(server, userId, Object.fromEntries(refused));
     },
   };
 }

@@ -186,8 +186,8 @@ function formatReason({ keyword, limit, path, value, names = [] }: Violation, de
     case 'required':
       return `${location}: is missing`;
     case 'unknown': {
-      const kind = path.length > 1 ? `${formatPath(path.slice(0, -1))}: a property` : 'an argument';
-      return `${kind} that is not declared; allowed: ${names.length > 0 ? formatPropertyNames(names, maxNamesShown) : 'none'}`;
+      const kind = path.length > 1 ? `${formatPath(path.slice(0, -1))}: unknown property` : 'unknown argument';
+      return `${kind}; allowed: ${names.length > 0 ? formatPropertyNames(names, maxNamesShown) : 'none'}`;
     }
     case 'false':
       return `${location}: nothing is allowed here`;

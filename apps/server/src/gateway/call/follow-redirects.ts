@@ -157,11 +157,15 @@ async function sendRedirected(
     return await send(call, callRequest, deps, hop);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
+    const { timeoutMs } = call.tool;
+    if (error.reason === 'timeout')
+      throw new OutboundError(
+        'timeout',
+        `upstream did not answer within ${timeoutMs} ms, including redirects`,
+        `the upstream did not respond within ${timeoutMs / 1000} s, including redirects`,
+      );
     const { reason, message } = error;
-    const text =
-      reason === 'timeout'
-        ? `the upstream did not respond within ${call.tool.timeoutMs} ms, including redirects`
-        : `after a redirect: ${message}`;
+    const text = `after a redirect: ${message}`;
     throw new OutboundError(reason, text, text.replaceAll(new URL(callRequest.request.origin).host, '(its target)'));
   }
 }

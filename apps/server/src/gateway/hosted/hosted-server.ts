@@ -56,7 +56,7 @@ export type HostedServer = {
   /** Sizes of the variables that are interpolated in its tools. */
   interpolation: InterpolationSize;
   /**
-   * Lower-case names of headers other than `Authorization` that contain a caller's credential: the header of the
+   * Lowercase names of headers other than `Authorization` that contain a caller's credential: the header of the
    * credential that callers bring (or of the first one if all are stored), and `x-api-key` if API keys are accepted.
    */
   credentialHeaders: readonly string[];

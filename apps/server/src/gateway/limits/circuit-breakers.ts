@@ -171,7 +171,7 @@ function formatRefusal(remainingMs: number | undefined): string {
   const next =
     remainingMs === undefined
       ? 'a probe request is in progress; retry in a few seconds'
-      : `the next request is allowed in ${Math.ceil(remainingMs / 1000)} s`;
+      : `retry in ${Math.ceil(remainingMs / 1000)} s`;
   return `most calls to the upstream failed in the last ${circuitWindowMs / 1000} s, so nothing was sent; ${next}`;
 }
 
