@@ -12,7 +12,6 @@ import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { LoadTogether } from '../ui/states/load-together.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { Loading } from '../ui/states/loading.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
@@ -55,7 +54,7 @@ function MailSection() {
   });
   return (
     <Section title="Email to you">
-      <Loaded query={query} loading={<Loading rows={4} height={53} />}>
+      <Loaded query={query}>
         {({ events, email, mail_available: isAvailable }) => (
           <Stack gap="sm">
             <Hint>{formatMailStatus(isAvailable, email)}</Hint>

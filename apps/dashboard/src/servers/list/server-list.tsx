@@ -39,9 +39,8 @@ const createColumns = (activities: ReadonlyMap<string, Activity>): Column<Server
 /** Cursors of the pages that contained the servers. */
 export type Cursors = readonly (string | undefined)[];
 
-type ServerListProps = { servers: readonly ServerRecord[]; listing: Listing; cursors: Cursors };
-
-export function ServerList({ servers, listing, cursors }: ServerListProps) {
+type Props = { servers: readonly ServerRecord[]; listing: Listing; cursors: Cursors };
+export function ServerList({ servers, listing, cursors }: Props) {
   const navigate = useNavigate();
   const columns = createColumns(useActivity(listing, cursors));
   return (

@@ -1,7 +1,7 @@
 import { SimpleGrid, Skeleton, Stack } from '@mantine/core';
 
 /** Skeleton with roughly the shape of the content. */
-export function Loading({ rows = 4, height = 44 }: { rows?: number; height?: number }) {
+export function Loading({ rows = 2, height = 44 }: { rows?: number; height?: number }) {
   return (
     <Stack gap="sm" role="status" aria-label="Loading">
       {Array.from({ length: rows }, (_, index) => `row ${index}`).map((key) => (
