@@ -13,13 +13,11 @@ export function InvitationAlert() {
   if (joinedWorkspaces.length === 0) return null;
   return (
     <Alert color="accent" icon={<IconUsers size={18} />} title="You were invited">
-      <Text size="sm">You have joined {joinedWorkspaces.length === 1 ? 'another workspace' : 'other workspaces'}:</Text>
+      <Text>You have joined {joinedWorkspaces.length === 1 ? 'another workspace' : 'other workspaces'}:</Text>
       {joinedWorkspaces.slice(0, maxListed).map((entry) => (
         <JoinedWorkspace key={entry.id} entry={entry} onOpen={() => switchWorkspace.mutate(entry)} />
       ))}
-      <Text size="sm" mt="xs">
-        Anything you create there belongs to that workspace. Your own workspace is not affected.
-      </Text>
+      <Text mt="xs">Anything you create there belongs to that workspace. Your own workspace is not affected.</Text>
     </Alert>
   );
 }
@@ -30,7 +28,7 @@ const maxListed = 5;
 function JoinedWorkspace({ entry: { name, role }, onOpen }: { entry: Workspace; onOpen: () => void }) {
   return (
     <Group gap="sm" mt="xs">
-      <Text size="sm">
+      <Text>
         <bdi>{toVisible(name)}</bdi>, as {role}
       </Text>
       <Button size="compact-sm" variant="default" onClick={onOpen} aria-label={`Open ${toVisible(name)}`}>

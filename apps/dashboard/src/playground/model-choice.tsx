@@ -95,7 +95,7 @@ function SavedModelNote({ stored, onDeleted }: { stored: StoredModel; onDeleted:
   });
   return (
     <Group justify="space-between" gap="xs">
-      <Text size="sm" c="dimmed">
+      <Text c="dimmed">
         At {toVisible(new URL(stored.url).host)}
         {stored.has_key ? ', with a stored key' : ', without a key'}.
       </Text>
@@ -171,7 +171,7 @@ function SaveModel({ settings, onStored }: { settings: ModelSettings; onStored: 
   const otherErrors = { ...formErrors, problems: formErrors.problems.filter(({ path }) => path !== 'name') };
   return (
     <Collapsible label="Save for workspace">
-      <Text size="sm" c="dimmed">
+      <Text c="dimmed">
         Everyone in the workspace who can call tools can then use it. The key is encrypted and never shown again.
       </Text>
       <TextInput

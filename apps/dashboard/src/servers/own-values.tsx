@@ -44,7 +44,7 @@ export function OwnValuesSection() {
       {fields.length > 0 && (
         <Stack gap="sm" px="md" pb="md">
           {config.oauth ? (
-            <Text size="sm">Values belong to each login. To change them, log in again with your MCP client.</Text>
+            <Text>Values belong to each login. To change them, log in again with your MCP client.</Text>
           ) : (
             <ValuesForm fields={fields} stored={current} />
           )}
@@ -191,7 +191,7 @@ export function MissingValuesAlert() {
   if (!stored || missing.length === 0) return null;
   return (
     <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="This server needs your values">
-      <Text size="sm">
+      <Text>
         {`Calls use the values of the person who calls. Yours are missing: ${toVisible(missing.map(({ label }) => asText(label)).join(', '))}.`}
         {config.oauth !== undefined && ' Log in with an MCP client to enter them.'}
       </Text>

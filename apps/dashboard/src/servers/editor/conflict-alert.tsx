@@ -24,10 +24,10 @@ export function ConflictAlert({ base, slug, error, onResolved }: Props) {
   return (
     <Alert color="yellow" icon={<IconGitMerge size={18} />} title="Someone else changed this server" role="alert">
       <Stack gap="sm">
-        <Text size="sm">{error ? getErrorMessage(error) : ''} Your changes are kept, and nothing was overwritten.</Text>
+        <Text>{error ? getErrorMessage(error) : ''} Your changes are kept, and nothing was overwritten.</Text>
         {newest.data && (
           <>
-            <Text size="sm" fw={600}>
+            <Text fw={600}>
               Changes from version {base.version} to version {newest.data.server.version}
             </Text>
             <VersionChanges slug={slug} from={base.version} to={newest.data.server.version} />

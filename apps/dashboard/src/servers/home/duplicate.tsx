@@ -158,13 +158,11 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
       {problems
         .filter(({ path }) => path !== 'to' && !Object.hasOwn(copyFieldLabels, path))
         .map(({ path, message }) => (
-          <Text key={path + message} size="sm" c="var(--th-bad)">
+          <Text key={path + message} c="var(--th-bad)">
             {toVisible(path)}: {toSentence(message)}
           </Text>
         ))}
-      <Text size="sm" fw={600}>
-        {isNew ? 'Differences from this server' : `Changes to the copy at version ${plan.version}`}
-      </Text>
+      <Text fw={600}>{isNew ? 'Differences from this server' : `Changes to the copy at version ${plan.version}`}</Text>
       <ChangeList
         label="Differences"
         changes={plan.changes}

@@ -276,7 +276,7 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
           </>
         }
       />
-      <Text size="sm" c="dimmed" mt="sm">
+      <Text c="dimmed" mt="sm">
         {remarks.filter(Boolean).join(' ')}
       </Text>
     </Section>

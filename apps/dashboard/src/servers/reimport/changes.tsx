@@ -25,7 +25,7 @@ export function Changes({ server = [], tools, count, noun, labels }: ChangesProp
       <ExpandableList entries={tools} count={count} noun={noun}>
         {({ tool, operation, fields }) => (
           <Box key={tool} className="th-pick-group">
-            <Text size="sm">
+            <Text>
               <span className="th-mono">{toVisible(tool)}</span>{' '}
               <Text span size="xs" c="dimmed">
                 {toVisible(operation)}
@@ -43,7 +43,7 @@ export function Changes({ server = [], tools, count, noun, labels }: ChangesProp
 function Fields({ fields, labels }: { fields: ReimportPlan['server']; labels: ChangeLabels }) {
   return fields.map(({ path, before, after }) => (
     <div key={path} className="th-change">
-      <Text size="sm" fw={600} className="th-mono">
+      <Text fw={600} className="th-mono">
         {toVisible(path)}
       </Text>
       <Side kind="removed" label={labels.before} value={before} />

@@ -130,12 +130,8 @@ function describeLimit(serverLimit: Limit | undefined, workspace: Limit | undefi
 function CurrentUse({ limits: { use, workspace, upstreams } }: { limits: ServerLimits }) {
   return (
     <Stack gap={6}>
-      {use && <Text size="sm">Current use: {formatUse(use)}</Text>}
-      {workspace.use && (
-        <Text size="sm" c="dimmed">
-          All servers in the workspace: {formatUse(workspace.use)}
-        </Text>
-      )}
+      {use && <Text>Current use: {formatUse(use)}</Text>}
+      {workspace.use && <Text c="dimmed">All servers in the workspace: {formatUse(workspace.use)}</Text>}
       {upstreams.map((upstream) => (
         <Upstream key={upstream.origin} upstream={upstream} />
       ))}
@@ -160,11 +156,11 @@ function Upstream({ upstream: { origin, state, calls, failures, next_attempt_at 
   ];
   return (
     <Group gap="xs">
-      <Text size="sm" className="th-mono" component="span">
+      <Text className="th-mono" component="span">
         {origin}
       </Text>
       <Badge {...states[state]} />
-      <Text size="sm" c="dimmed" component="span">
+      <Text c="dimmed" component="span">
         {remarks.join(', ')}
       </Text>
     </Group>

@@ -51,13 +51,13 @@ export function ReplayNote({ replayed, hiddenNames, onRemove }: NoteProps) {
   return (
     <Alert color="blue" icon={<IconRepeat size={18} />} title="Arguments of a recorded call">
       <Stack gap="xs">
-        <Text size="sm">
+        <Text>
           From a call made <Time at={replayed.at} />. Nothing is sent until you call the tool.
         </Text>
-        {isRedacted && <Text size="sm">Credentials were not stored. Enter them again where it says [redacted].</Text>}
+        {isRedacted && <Text>Credentials were not stored. Enter them again where it says [redacted].</Text>}
         {hiddenNames.length > 0 && (
           <Group gap="sm">
-            <Text size="sm">Also sent, but not in the form: {toVisible(hiddenNames.join(', '))}.</Text>
+            <Text>Also sent, but not in the form: {toVisible(hiddenNames.join(', '))}.</Text>
             <Button size="compact-sm" variant="default" onClick={onRemove}>
               {hiddenNames.length === 1 ? 'Remove it' : 'Remove them'}
             </Button>

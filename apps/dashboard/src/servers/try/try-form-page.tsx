@@ -40,7 +40,7 @@ export function TryFormPage() {
       <MissingValuesAlert />
       {refusal !== undefined && (
         <Alert color="yellow" title="The call cannot be replayed">
-          <Text size="sm">{refusal}</Text>
+          <Text>{refusal}</Text>
         </Alert>
       )}
       <TryTool

@@ -58,10 +58,8 @@ export function LoginFields() {
   const isFull = fields.length >= maxFields;
   return (
     <Stack gap="xs" id={getFieldId('login.fields')} tabIndex={-1}>
-      <Text fw={600} size="sm">
-        What each person brings
-      </Text>
-      <Text size="sm" c="dimmed">
+      <Text fw={600}>What each person brings</Text>
+      <Text c="dimmed">
         {fields.length === 0
           ? 'Nothing. The API gets the stored credential for everyone.'
           : 'People enter these values once, when their agent connects. Only their own calls use them.'}
@@ -106,7 +104,7 @@ function LoginField({ index, count, move, remove }: Props) {
   return (
     <Box component="fieldset" className="th-nested" m={0} id={field.id} tabIndex={-1} aria-label={`Field ${title}`}>
       <Group justify="space-between" wrap="nowrap" gap="xs">
-        <Text size="sm" fw={500} truncate>
+        <Text fw={500} truncate>
           {title}
         </Text>
         <Group gap={0} wrap="nowrap">

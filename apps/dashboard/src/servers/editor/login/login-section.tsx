@@ -86,9 +86,7 @@ function Allow({ hasOauth }: { hasOauth: boolean }) {
   };
   return (
     <Stack gap="sm" id={field.id} tabIndex={-1}>
-      <Text fw={600} size="sm">
-        Who may log in
-      </Text>
+      <Text fw={600}>Who may log in</Text>
       <Checkbox
         id={members.id}
         label="Members of the workspace"
@@ -129,10 +127,8 @@ function ViewRules() {
   if (views.length === 0 && rules.length === 0) return null;
   return (
     <Stack gap="xs" id={field.id} tabIndex={-1}>
-      <Text fw={600} size="sm">
-        Views
-      </Text>
-      <Text size="sm" c="dimmed">
+      <Text fw={600}>Views</Text>
+      <Text c="dimmed">
         The first matching group decides which tools a person gets. An empty group is everyone. Without a match, the
         login is refused.
       </Text>

@@ -35,7 +35,7 @@ export function SelectedTools({ indexes, onClear }: Props) {
   };
   return (
     <Group gap={6} mb="xs" role="group" aria-label="Selected tools">
-      <Text size="sm" fw={600} mr={4} role="status">
+      <Text fw={600} mr={4} role="status">
         {indexes.size} selected
       </Text>
       <Button {...buttonProps} onClick={() => updateEach('disabled', () => undefined)}>

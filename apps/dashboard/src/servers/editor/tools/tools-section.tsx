@@ -51,9 +51,7 @@ export function ToolsSection({ saveBarRef, bar }: Props) {
     >
       <Stack gap="xs" id={getFieldId('tools')} tabIndex={-1}>
         {count === 0 ? (
-          <Text size="sm" c="dimmed">
-            No tools yet.
-          </Text>
+          <Text c="dimmed">No tools yet.</Text>
         ) : (
           <ToolTable count={count} open={open} onMove={changes.move} />
         )}

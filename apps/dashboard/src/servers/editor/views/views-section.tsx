@@ -33,11 +33,7 @@ export function ViewsSection() {
       text="A view exposes a subset of the tools at its own URL, for one group of agents. Keys can be limited to views."
     >
       <Stack gap="xs" id={field.id} tabIndex={-1}>
-        {Object.keys(views).length === 0 && (
-          <Text size="sm" c="dimmed">
-            No views yet. Every agent gets all tools.
-          </Text>
-        )}
+        {Object.keys(views).length === 0 && <Text c="dimmed">No views yet. Every agent gets all tools.</Text>}
         {Object.keys(views).map((name) => (
           <ViewItem
             key={name}

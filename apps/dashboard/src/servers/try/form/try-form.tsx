@@ -48,9 +48,7 @@ export function TryForm(props: Props) {
         noValidate
       >
         <Stack gap="sm">
-          <Text size="sm" c="dimmed">
-            {toVisible(props.description)}
-          </Text>
+          <Text c="dimmed">{toVisible(props.description)}</Text>
           {args.map((argument) => (
             <ArgumentInput
               key={argument.name}

@@ -60,7 +60,7 @@ function FieldRow({ field, choice, totalTokens, onToggle }: Props & { field: Fie
         indeterminate={state === 'partly'}
         onChange={() => onToggle(path)}
       />
-      <Text size="sm" c="dimmed">
+      <Text c="dimmed">
         {tokens.toLocaleString('en')} tokens,{' '}
         {totalTokens === 0 ? 0 : Math.min(100, Math.round((tokens / totalTokens) * 100))}%
       </Text>
