@@ -1,9 +1,8 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconGitMerge } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
-import { api } from '../../api.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
+import { useOperationQuery } from '../../use-operation-query.ts';
 import { VersionChanges } from '../change-list.tsx';
 import type { Base } from './model/use-base.ts';
 
@@ -11,11 +10,7 @@ type Props = { base: Base; slug: string; error: Error | null; onResolved: () => 
 
 /** Shows a newer version that someone else has saved. The user's edit is kept. */
 export function ConflictAlert({ base, slug, error, onResolved }: Props) {
-  const newest = useQuery({
-    queryKey: ['newest', slug, error],
-    queryFn: () => api('getMcpServer', { slug }),
-    staleTime: 0,
-  });
+  const newest = useOperationQuery(['newest', slug, error], 'getMcpServer', { slug }, { staleTime: 0 });
   const resolve = useAction({
     run: (shouldKeepEdits: boolean) => base.rebase(shouldKeepEdits),
     onSuccess: onResolved,

@@ -1,12 +1,12 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconRepeat } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
-import { api, isNotFound } from '../../api.ts';
+import { isNotFound } from '../../api.ts';
 import type { CallDetail, JsonObject } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
+import { useOperationQuery } from '../../use-operation-query.ts';
 
 /** Recorded call to replay. */
 export type ReplayedCall = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };
@@ -14,14 +14,9 @@ export type ReplayedCall = { id: string; tool: string; at: string; view: string 
 /** Recorded call named in the page URL, or the reason why it cannot be replayed. */
 type Replay = { isLoading: true } | { isLoading: false; replayed?: ReplayedCall; refusal?: string };
 
-export function useReplay(slug: string, id: string | null): Replay {
-  const query = useQuery({
-    queryKey: queryKeys.call(id ?? ''),
-    queryFn: ({ signal }) => api('getCall', { id: id ?? '' }, { signal }),
-    enabled: id !== null,
-    staleTime: 60_000,
-  });
-  if (id === null) return { isLoading: false };
+export function useReplay(slug: string, id: string): Replay {
+  const query = useOperationQuery(queryKeys.call(id), 'getCall', { id }, { enabled: id !== '', staleTime: 60_000 });
+  if (id === '') return { isLoading: false };
   if (query.data) return toReplay(slug, query.data);
   if (!query.error) return { isLoading: true };
   return {

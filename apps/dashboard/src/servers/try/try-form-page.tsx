@@ -16,7 +16,7 @@ export function TryFormPage() {
   const allTools = getTools(config);
   const tools = allTools.filter((tool) => !isDisabled(tool));
   const [search, setSearch] = useSearchParams();
-  const replay = useReplay(server.slug, search.get('replay'));
+  const replay = useReplay(server.slug, search.get('replay') ?? '');
   const [firstTool] = tools;
   if (!firstTool) {
     const text = allTools.length === 0 ? 'Add a tool' : 'All tools are disabled. Enable one';
