@@ -1,7 +1,7 @@
 import { Alert, Anchor, Badge, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconAlertTriangle, IconUserKey } from '@tabler/icons-react';
 import { getFieldHosts } from '@toolhost/tool-config/field-hosts';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'react-router';
 import { api } from '../api.ts';
 import type { JsonObject, OwnValues } from '../api-types.ts';
@@ -10,6 +10,7 @@ import { getFieldError, getFormErrors } from '../ui/actions/form-errors.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
+import { Form } from '../ui/form.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { SecretInput } from '../ui/secret-input.tsx';
 import { Section } from '../ui/section.tsx';
@@ -81,12 +82,9 @@ function ValuesForm({ fields, stored }: FormProps) {
     onSuccess: () => setEntered({}),
   });
   const formErrors = getFormErrors(save, values);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (Object.keys(values).length > 0) save.mutate(values);
-  };
+  const hasValues = Object.keys(values).length > 0;
   return (
-    <form onSubmit={submit} noValidate>
+    <Form onSubmit={() => hasValues && save.mutate(values)}>
       <Stack gap="sm" maw={640}>
         {formErrors.failure && <ProblemAlert error={formErrors.failure} title="Your values were not saved" />}
         {fields.map((field, index) => {
@@ -119,12 +117,12 @@ function ValuesForm({ fields, stored }: FormProps) {
           );
         })}
         <Group>
-          <Button type="submit" loading={save.isPending} disabled={Object.keys(values).length === 0}>
+          <Button type="submit" loading={save.isPending} disabled={!hasValues}>
             Save values
           </Button>
         </Group>
       </Stack>
-    </form>
+    </Form>
   );
 }
 

@@ -1,6 +1,6 @@
 import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { getSlugProblem } from '@toolhost/tool-config/slug';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
 import type { FieldProblem, ImportPlan } from '../../api-types.ts';
@@ -8,6 +8,7 @@ import { queryKeys } from '../../query-keys.ts';
 import { getFieldError, getFormErrors, getFormErrorText, isEqual } from '../../ui/actions/form-errors.ts';
 import { usePress } from '../../ui/actions/press.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { Form } from '../../ui/form.tsx';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { FormErrorAlert } from '../../ui/states/form-error-alert.tsx';
@@ -114,8 +115,7 @@ function useChoices(source: Source, plan: ImportPlan) {
     ...createErrors,
     problems: [...(isSubmitted ? ownProblems : []), ...getFormErrors(replan, input).problems, ...createErrors.problems],
   };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     setSubmitted(true);
     if (ownProblems.length === 0) create.mutate(input);
   };
@@ -155,7 +155,7 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
   const baseUrl = latest.defaults?.base_url;
   return (
     <Section title="Server" text={baseUrl && `The tools call ${toVisible(baseUrl)}.`}>
-      <form onSubmit={state.submit} noValidate>
+      <Form onSubmit={state.submit}>
         <Stack gap="sm">
           <Group gap="sm" align="flex-start">
             <TextInput
@@ -197,7 +197,7 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
             </Button>
           </Group>
         </Stack>
-      </form>
+      </Form>
     </Section>
   );
 }

@@ -1,11 +1,12 @@
 import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { api } from '../../api.ts';
 import type { Limit, LimitUsage, ServerLimits, UpstreamState } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { getFieldError, getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { Form } from '../../ui/form.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
@@ -66,17 +67,13 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
     refresh: [queryKeys.limits(limits.slug)],
   });
   const formErrors = getFormErrors(save, values);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    save.mutate(values);
-  };
   const clear = () => {
     const emptyValues = mapFields(() => '');
     setEdits(emptyValues);
     save.mutate(emptyValues);
   };
   return (
-    <Stack component="form" gap="sm" onSubmit={submit}>
+    <Stack component={Form} gap="sm" onSubmit={() => save.mutate(values)}>
       {formErrors.failure && <ProblemAlert error={formErrors.failure} />}
       <TwoColumns>
         {fields.map((field) => (
