@@ -1,6 +1,5 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { IconUsers } from '@tabler/icons-react';
-import type { Workspace } from '../api-types.ts';
 import { toVisible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
 import { useSwitchWorkspace } from './workspace-switcher.tsx';
@@ -15,7 +14,19 @@ export function InvitationAlert() {
     <Alert color="accent" icon={<IconUsers size={18} />} title="You were invited">
       <Text>You have joined {joinedWorkspaces.length === 1 ? 'another workspace' : 'other workspaces'}:</Text>
       {joinedWorkspaces.slice(0, maxListed).map((entry) => (
-        <JoinedWorkspace key={entry.id} entry={entry} onOpen={() => switchWorkspace.mutate(entry)} />
+        <Group key={entry.id} gap="sm" mt="xs">
+          <Text>
+            <bdi>{toVisible(entry.name)}</bdi>, as {entry.role}
+          </Text>
+          <Button
+            size="compact-sm"
+            variant="default"
+            onClick={() => switchWorkspace.mutate(entry)}
+            aria-label={`Open ${toVisible(entry.name)}`}
+          >
+            Open
+          </Button>
+        </Group>
       ))}
       <Text mt="xs">Anything you create there belongs to that workspace. Your own workspace is not affected.</Text>
     </Alert>
@@ -24,16 +35,3 @@ export function InvitationAlert() {
 
 /** Maximum number of workspaces listed. The workspace switcher has all of them. */
 const maxListed = 5;
-
-function JoinedWorkspace({ entry: { name, role }, onOpen }: { entry: Workspace; onOpen: () => void }) {
-  return (
-    <Group gap="sm" mt="xs">
-      <Text>
-        <bdi>{toVisible(name)}</bdi>, as {role}
-      </Text>
-      <Button size="compact-sm" variant="default" onClick={onOpen} aria-label={`Open ${toVisible(name)}`}>
-        Open
-      </Button>
-    </Group>
-  );
-}

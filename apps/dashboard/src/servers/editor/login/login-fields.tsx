@@ -1,11 +1,10 @@
 import { Box, Group, Stack, Text } from '@mantine/core';
-import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
 import { getPlaceholderNames } from '@toolhost/tool-config/http/placeholders';
 import type { JsonObject } from '../../../api-types.ts';
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { asList, asText, type Config, getPersonalNames, isObject } from '../../config.ts';
-import { AddButton, IconButton } from '../edit-buttons.tsx';
+import { AddButton, IconButton, MoveButtons } from '../edit-buttons.tsx';
 import { Errors } from '../field-messages.tsx';
 import { declareField, Fields } from '../fields.tsx';
 import { getFieldId, useEditor, useEditorState, useField, useMessages, useValue } from '../model/editor-context.ts';
@@ -108,18 +107,7 @@ function LoginField({ index, count, move, remove }: Props) {
           {title}
         </Text>
         <Group gap={0} wrap="nowrap">
-          <IconButton
-            label={`Move ${title} up`}
-            icon={IconArrowUp}
-            onClick={() => move(index, index - 1)}
-            disabled={index === 0}
-          />
-          <IconButton
-            label={`Move ${title} down`}
-            icon={IconArrowDown}
-            onClick={() => move(index, index + 1)}
-            disabled={index === count - 1}
-          />
+          <MoveButtons label={title} index={index} count={count} move={move} />
           <IconButton label={`Remove ${title}`} onClick={remove} />
         </Group>
       </Group>
