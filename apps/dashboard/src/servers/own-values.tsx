@@ -63,7 +63,6 @@ function ValuesForm({ fields, stored }: FormProps) {
   const { slug } = server;
   const hosts = getFieldHosts(config);
   const [entered, setEntered] = useState<Record<string, string>>({});
-  const names = fields.map(({ name }) => asText(name));
   const isStored = (name: string) => stored?.provided.includes(name) === true && !stored.refused.includes(name);
   const getText = (field: JsonObject) => {
     const name = asText(field.name);
@@ -87,8 +86,8 @@ function ValuesForm({ fields, stored }: FormProps) {
     <Form onSubmit={() => hasValues && save.mutate(values)}>
       <Stack gap="sm" maw={640}>
         {formErrors.failure && <ProblemAlert error={formErrors.failure} title="Your values were not saved" />}
-        {fields.map((field, index) => {
-          const name = names[index] ?? '';
+        {fields.map((field) => {
+          const name = asText(field.name);
           const Input = field.secret === false ? TextInput : SecretInput;
           const isRefused = stored?.refused.includes(name) === true && entered[name] === undefined;
           return (

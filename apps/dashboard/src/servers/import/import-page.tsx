@@ -18,8 +18,8 @@ import { toSlug } from '../config.ts';
 import type { NotStored } from '../connect/connect-tab.tsx';
 import { NewPage } from '../new/new-server-page.tsx';
 import { useFreeSlug } from '../use-free-slug.ts';
-import { Operations, sumTokens, toSelectors } from './operations.tsx';
-import { type Answers, QuestionsForm, removeEmptyAnswers } from './questions-form.tsx';
+import { Operations, type Selection, sumTokens, toSelectors } from './operations.tsx';
+import { type Answers, type Question, QuestionsForm, removeEmptyAnswers } from './questions-form.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
 
 export function ImportPage() {
@@ -74,7 +74,6 @@ function ImportFlow() {
 
 type PlanInput = Source & { for?: string };
 
-type Question = ImportPlan['questions'][number];
 type ImportInput = Source & { include: string[]; answers: Answers; name: string; slug: string };
 
 const maxNameLength = 100;
@@ -236,10 +235,8 @@ function getProposedTools({ report }: ImportPlan): ReadonlySet<string> {
   return new Set(report.filter(({ chosen }) => chosen).map(({ tool }) => tool));
 }
 
-type PickerProps = { plan: ImportPlan; chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
-
 /** Picker of operations by group, with the tokens of their tools in every conversation. */
-function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
+function OperationPicker({ plan, chosen, onChosen }: Selection & { plan: ImportPlan }) {
   const { title, format, report, groups } = plan;
   const { operations, skipped } = plan.operations;
   const tokens = sumTokens(report, chosen);

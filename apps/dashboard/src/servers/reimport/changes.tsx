@@ -5,7 +5,7 @@ import { ExpandableList } from '../../ui/expandable-list.tsx';
 import { Section } from '../../ui/section.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { type ChangeLabels, Side } from '../change-list.tsx';
-import { Operations, sumTokens } from '../import/operations.tsx';
+import { Operations, type Selection, sumTokens } from '../import/operations.tsx';
 
 type ChangesProps = {
   /** Fields of the server itself. */
@@ -143,14 +143,8 @@ export function RemovedTools({ plan: { gone, counts } }: { plan: ReimportPlan })
   );
 }
 
-type NewProps = {
-  plan: ReimportPlan;
-  chosen: ReadonlySet<string>;
-  onChosen: (chosen: ReadonlySet<string>) => void;
-};
-
 /** Operations without a tool: new ones, and a collapsed list of those not selected before. */
-export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps) {
+export function NewOperations({ plan: { offered, counts }, ...choice }: Selection & { plan: ReimportPlan }) {
   if (counts.offered === 0) return null;
   const newOperations = offered.filter((operation) => operation.new);
   const otherOperations = offered.filter((operation) => !operation.new);

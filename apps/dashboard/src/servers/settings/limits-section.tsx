@@ -29,8 +29,6 @@ type Values = Record<Field, number | string>;
 const mapFields = (getValue: (field: Field) => number | string) =>
   Object.fromEntries(fields.map((field) => [field, getValue(field)])) as Values;
 
-const numberFormat = new Intl.NumberFormat('en');
-
 export function LimitsSection() {
   const { slug } = useCurrentServer().server;
   const query = useOperationQuery(queryKeys.limits(slug), 'getServerLimits', { slug }, { refetchInterval: 5000 });
@@ -115,7 +113,7 @@ function getPlaceholder(limit: Limit | undefined): string {
   return limit.from === 'default' ? formatLimit(limit) : 'Default';
 }
 
-const formatLimit = ({ limit }: Limit) => (limit === undefined ? 'no limit' : numberFormat.format(limit));
+const formatLimit = ({ limit }: Limit) => (limit === undefined ? 'no limit' : limit.toLocaleString('en'));
 
 function describeLimit(serverLimit: Limit | undefined, workspace: Limit | undefined): string {
   if (!serverLimit) return '';
@@ -137,7 +135,7 @@ function CurrentUse({ limits: { use, workspace, upstreams } }: { limits: ServerL
 }
 
 const formatUse = ({ running, waiting, refused }: LimitUsage) =>
-  `${numberFormat.format(running)} running, ${numberFormat.format(waiting)} queued, ${numberFormat.format(refused)} rejected in the last minute.`;
+  `${running.toLocaleString('en')} running, ${waiting.toLocaleString('en')} queued, ${refused.toLocaleString('en')} rejected in the last minute.`;
 
 const states = {
   closed: { color: 'green', children: 'Healthy' },

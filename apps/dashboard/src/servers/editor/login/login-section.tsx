@@ -21,6 +21,7 @@ export function LoginSection() {
   const authentication = useValue(['authentication']);
   const isOn = field.value !== undefined;
   const hasOauth = useValue(['oauth']) !== undefined;
+  const hasClients = useValue(['login', 'clients']) !== undefined;
   const toggle = () => {
     const isForwarded = isObject(authentication) && !isStoredCredential(authentication) && !hasOauth;
     set(['login'], isOn ? undefined : isForwarded ? { fields: [tokenField] } : {});
@@ -51,7 +52,9 @@ export function LoginSection() {
             <Allow hasOauth={hasOauth} />
             <LoginFields />
             <ViewRules />
-            <Clients />
+            <Collapsible label="Limit clients" isInitiallyOpen={hasClients}>
+              <Fields path={['login']} fields={clientFields} />
+            </Collapsible>
           </Stack>
           <LoginPreview />
         </div>
@@ -159,14 +162,5 @@ function ViewRule({ index, views, remove }: ViewRuleProps) {
       </Box>
       <IconButton label={`Remove rule ${index + 1}`} size={36} onClick={remove} />
     </Group>
-  );
-}
-
-function Clients() {
-  const isLimited = useValue(['login', 'clients']) !== undefined;
-  return (
-    <Collapsible label="Limit clients" isInitiallyOpen={isLimited}>
-      <Fields path={['login']} fields={clientFields} />
-    </Collapsible>
   );
 }

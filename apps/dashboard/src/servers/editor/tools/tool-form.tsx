@@ -10,8 +10,7 @@ import { HeadersEditor } from '../named-rows.tsx';
 
 const { text, long, number, list, choice, check, json } = declareField;
 const methods = (allowedValues['tools.*.method'] ?? []).map((value) => ({ value, label: value }));
-const numberFormat = new Intl.NumberFormat('en');
-const getDefaultPlaceholder = (value: number) => ({ placeholder: numberFormat.format(value) });
+const getDefaultPlaceholder = (value: number) => ({ placeholder: value.toLocaleString('en') });
 const required = { isRequired: true, isMono: true };
 const enterHint = { placeholder: 'Press Enter after each' };
 const arrayFormats = [
@@ -51,7 +50,7 @@ const advancedFields = [
   number(
     'timeout_ms',
     'Timeout, ms',
-    `Up to ${numberFormat.format(bounds.timeoutMs.max)}.`,
+    `Up to ${bounds.timeoutMs.max.toLocaleString('en')}.`,
     getDefaultPlaceholder(bounds.timeoutMs.default),
   ),
   text('body', 'Body', bodyHint, { placeholder: 'json', isMono: true }),

@@ -4,6 +4,7 @@ import { createSuggestionBudget } from '@toolhost/errors/problems';
 import { getViewNameProblem } from '@toolhost/tool-config/view-name';
 import { useState } from 'react';
 import type { JsonObject } from '../../../api-types.ts';
+import { Form } from '../../../ui/form.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { getViews } from '../../config.ts';
@@ -64,7 +65,7 @@ function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; o
     setName('');
   };
   return (
-    <Group gap="xs" align="flex-start">
+    <Group component={Form} gap="xs" align="flex-start" onSubmit={add}>
       <TextInput
         aria-label="New view name"
         placeholder="support"
@@ -72,17 +73,12 @@ function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; o
         inputWrapperOrder={['input', 'description', 'error']}
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== 'Enter') return;
-          event.preventDefault();
-          add();
-        }}
         error={isSubmitted && problem !== undefined && toVisible(problem)}
         className="th-mono"
         flex="1 1 10rem"
         spellCheck={false}
       />
-      <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>
+      <Button variant="default" type="submit" leftSection={<IconPlus size={14} />}>
         Add view
       </Button>
     </Group>
