@@ -10,7 +10,7 @@ export function IconButton({ label, icon: IconComponent = IconX, onClick, ...res
   if (isReadOnly && rest['aria-expanded'] === undefined) return null;
   return (
     <Tooltip label={label}>
-      <ActionIcon variant="subtle" color="gray" size="md" aria-label={label} onClick={onClick} {...rest}>
+      <ActionIcon aria-label={label} onClick={onClick} {...rest}>
         <IconComponent size={16} />
       </ActionIcon>
     </Tooltip>
