@@ -10,6 +10,7 @@ import { useAction } from '../ui/actions/use-action.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Count, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
+import { LoadTogether } from '../ui/states/load-together.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { useOperationQuery } from '../use-operation-query.ts';
@@ -22,16 +23,18 @@ export function SettingsPage() {
   return (
     <>
       <PageHeader title="Settings" guide="docs/tutorial-team.md" />
-      <Stack gap="md">
-        <WorkspaceSection />
-        <MembersSection />
-        <RoleGroupsSection />
-        <FormerMembersSection />
-        <AgentsSection />
-        <RetentionSection />
-        <QuotasSection />
-        <ExportAndDeleteSection />
-      </Stack>
+      <LoadTogether>
+        <Stack gap="md">
+          <WorkspaceSection />
+          <MembersSection />
+          <RoleGroupsSection />
+          <FormerMembersSection />
+          <AgentsSection />
+          <RetentionSection />
+          <QuotasSection />
+          <ExportAndDeleteSection />
+        </Stack>
+      </LoadTogether>
     </>
   );
 }

@@ -14,6 +14,7 @@ import { Section } from '../../ui/section.tsx';
 import { FormErrorAlert } from '../../ui/states/form-error-alert.tsx';
 import { toSentence } from '../../ui/states/problem-alert.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
+import { TwoColumns } from '../../ui/two-columns.tsx';
 import { toSlug } from '../config.ts';
 import type { NotStored } from '../connect/connect-tab.tsx';
 import { NewPage } from '../new/new-server-page.tsx';
@@ -156,24 +157,22 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
     <Section title="Server" text={baseUrl && `The tools call ${toVisible(baseUrl)}.`}>
       <Form onSubmit={state.submit}>
         <Stack gap="sm">
-          <Group gap="sm" align="flex-start">
+          <TwoColumns>
             <TextInput
               label="Server name"
-              flex="1 1 14rem"
               value={state.name}
               onChange={(event) => state.setName(event.currentTarget.value)}
               error={getFieldError(formErrors, 'name')}
             />
             <TextInput
               label="Slug"
-              flex="1 1 14rem"
               value={state.slug}
               onChange={(event) => state.setSlug(event.currentTarget.value)}
               onBlur={() => beforeClick(() => state.leaveSlug(state.slug))}
               description={state.isSlugEdited ? undefined : state.slugNote}
               error={getFieldError(formErrors, 'slug') ?? (state.isSlugEdited && state.slugNote)}
             />
-          </Group>
+          </TwoColumns>
           {latest.secrets.map(({ name, description }) => (
             <SecretInput
               key={name}

@@ -32,8 +32,10 @@ export function QuestionsForm({ questions, answers, onAnswers, onAnswered, formE
         {questions.map((question) => {
           const { name, options = [], assumed = '' } = question;
           const change = (text: string) => onAnswers({ ...answers, [name]: text });
+          const [label = '', hint] = toVisible(question.question).split(/(?<=\?) /, 2);
           const field = {
-            label: toVisible(question.question),
+            label,
+            description: hint,
             error:
               getFieldError(formErrors, `answers.${name}`) ?? (name === 'server' && getFieldError(formErrors, name)),
           };

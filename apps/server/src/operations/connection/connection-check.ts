@@ -121,24 +121,24 @@ type Rule = {
 
 /** Checks of the requirements of clients, in the order in which clients would fail. */
 const rules: readonly Rule[] = [
-  { id: 'address', title: 'The URL is reachable', check: checkAddress },
-  { id: 'challenge', title: 'A request without a credential gets a challenge', check: checkChallenge },
-  { id: 'sign_in', title: 'Clients can present the credential', check: checkSignIn },
-  { id: 'resource_metadata', title: 'The login is announced', requires: 'login', check: checkAnnouncedLogin },
-  { id: 'server_metadata', title: 'The login metadata is valid', requires: 'login', check: checkIssuer },
-  { id: 'registration', title: 'Clients can register', requires: 'login', check: checkRegistration },
-  { id: 'provider', title: 'The provider redirects people back', requires: 'provider', check: checkProvider },
-  { id: 'handshake', title: 'The server introduces itself', check: checkHandshake },
-  { id: 'tool_list', title: 'The tool list is well-formed', check: checkTools },
-  { id: 'tool_count', title: 'The number of tools is within limits', check: checkCount },
-  { id: 'tool_names', title: 'The tool names are usable', check: checkNames },
-  { id: 'tool_hints', title: 'The tools have annotations', check: ({ probe }) => checkHints(listedTools(probe)) },
+  { id: 'address', title: 'URL', check: checkAddress },
+  { id: 'challenge', title: 'Challenge without a credential', check: checkChallenge },
+  { id: 'sign_in', title: 'Credential', check: checkSignIn },
+  { id: 'resource_metadata', title: 'Login discovery', requires: 'login', check: checkAnnouncedLogin },
+  { id: 'server_metadata', title: 'Login metadata', requires: 'login', check: checkIssuer },
+  { id: 'registration', title: 'Client registration', requires: 'login', check: checkRegistration },
+  { id: 'provider', title: 'Redirect from the provider', requires: 'provider', check: checkProvider },
+  { id: 'handshake', title: 'Handshake', check: checkHandshake },
+  { id: 'tool_list', title: 'Tool list', check: checkTools },
+  { id: 'tool_count', title: 'Number of tools', check: checkCount },
+  { id: 'tool_names', title: 'Tool names', check: checkNames },
+  { id: 'tool_hints', title: 'Tool annotations', check: ({ probe }) => checkHints(listedTools(probe)) },
   {
     id: 'token_estimate',
-    title: 'The tool list is affordable',
+    title: 'Tokens in every conversation',
     check: ({ config }) => checkTokens(estimateTokens(config)),
   },
-  { id: 'secrets', title: 'Every secret has a value', check: checkSecrets },
+  { id: 'secrets', title: 'Secrets', check: checkSecrets },
 ];
 
 const hasLogin = ({ oauth, login }: ServerConfig) => oauth !== undefined || login !== undefined;

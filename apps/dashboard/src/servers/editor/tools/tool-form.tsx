@@ -85,7 +85,7 @@ export function ToolForm({ index }: { index: number }) {
   return (
     <Stack gap="md">
       <Fields path={path} fields={textFields} />
-      <Grid gap="sm">
+      <Grid gap="sm" maw={640}>
         <Grid.Col span={{ base: 12, xs: 3 }}>
           <Fields path={path} fields={[method]} />
         </Grid.Col>
