@@ -168,7 +168,7 @@ function ChartCard({ title, text, series, children }: CardProps) {
   return (
     // A chart is first drawn with a default width, which must not widen the page on a phone.
     <Box
-      className="th-card th-chart"
+      className="th-card"
       p="md"
       component="section"
       aria-label={`${title}: ${text}`}

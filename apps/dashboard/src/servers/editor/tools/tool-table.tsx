@@ -29,7 +29,6 @@ type Props = { count: number; open: number | undefined; onMove: (from: number, t
 
 /** Virtualized table of tools. Only the visible rows are rendered. */
 export function ToolTable({ count, open, onMove }: Props) {
-  const { isReadOnly } = useEditor();
   const [filter, setFilter] = useState('');
   const [sort, setSort] = useState<Figure>();
   const figures = useFigures();
@@ -59,7 +58,7 @@ export function ToolTable({ count, open, onMove }: Props) {
       {count >= minFilterCount && <Filter filter={filter} shownCount={shownCount} count={count} onChange={setFilter} />}
       {selected.size > 0 && <SelectedTools indexes={selected} onClear={() => select([])} />}
       <div ref={scrollRef} className="th-card th-tools">
-        <table aria-label="Tools" aria-rowcount={shownCount + 1} data-selects={!isReadOnly || undefined}>
+        <table aria-label="Tools" aria-rowcount={shownCount + 1}>
           <Head
             indexes={indexes ?? Array.from({ length: count }, (_, index) => index)}
             selected={selected}
