@@ -1,5 +1,5 @@
 import { Text } from '@mantine/core';
-import type { Access, AuditEvent, JsonObject } from '../api-types.ts';
+import type { AuditEvent, JsonObject } from '../api-types.ts';
 import { isObject } from '../servers/config.ts';
 import { accessKinds } from '../ui/text/access-badge.tsx';
 import { PersonName } from '../ui/text/person-name.tsx';
@@ -59,7 +59,7 @@ function formatValue(value: unknown, name = ''): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number') return value.toLocaleString('en');
   const text = String(value);
-  if (name === 'access') return accessKinds[text as Access]?.name ?? text;
+  if (name === 'access') return accessKinds[text as keyof typeof accessKinds]?.name ?? text;
   return name === 'origins' ? text.replace(/^https:\/\//, '') : text;
 }
 

@@ -91,8 +91,8 @@ function Figures({ statistics, isSingleServer }: { statistics: Statistics; isSin
   const figures: [label: string, value: number | string, note?: string][] = [
     ['Calls', calls],
     ['Failed', errors, errors > 0 ? percent : ''],
-    isSingleServer ? ['Median duration', formatMs(p50_ms)] : ['Servers called', formatCount(by_server)],
-    isSingleServer ? ['95th percentile', formatMs(p95_ms)] : ['Tools called', formatCount(by_tool)],
+    isSingleServer ? ['Duration, p50', formatMs(p50_ms)] : ['Servers called', formatCount(by_server)],
+    isSingleServer ? ['Duration, p95', formatMs(p95_ms)] : ['Tools called', formatCount(by_tool)],
   ];
   return (
     <dl className="th-figures">

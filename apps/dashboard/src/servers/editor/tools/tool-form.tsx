@@ -101,7 +101,7 @@ export function ToolForm({ index }: { index: number }) {
           path={[...path, 'credential']}
           label="Credential"
           text="Sent with the request."
-          choices={[...credentials, { value: 'none', label: 'No credential' }]}
+          choices={[...credentials, { value: 'none', label: 'None' }]}
           placeholder="Server default"
         />
       )}
