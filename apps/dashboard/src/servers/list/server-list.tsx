@@ -32,7 +32,7 @@ const createColumns = (activities: ReadonlyMap<string, Activity>): Column<Server
   { label: 'Access', narrow: 'hidden', cell: (server) => <AccessBadge server={server} /> },
   { label: 'Tools', cell: (server) => server.tool_count, isEndAligned: true },
   { label: 'Calls, 24 h', cell: ({ slug }) => <Calls activity={activities.get(slug)} />, isEndAligned: true },
-  { label: 'Failed', cell: ({ slug }) => <Count value={activities.get(slug)?.errors} />, isEndAligned: true },
+  { label: 'Failed, 24 h', cell: ({ slug }) => <Count value={activities.get(slug)?.errors} />, isEndAligned: true },
   { label: 'Changed', narrow: 'hidden', cell: (server) => <Time at={server.updated_at} /> },
 ];
 
