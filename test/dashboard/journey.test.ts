@@ -138,7 +138,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       apiKey = (await code.textContent()) ?? '';
       await dialog.getByRole('region', { name: 'command for Claude Code' }).getByText(apiKey).waitFor();
       await button(dialog, 'Done').click();
-      await row('API keys', 'My agent').getByText('active').waitFor();
+      await row('API keys', 'My agent').getByText('Active').waitFor();
       assert.ok(!(await page.content()).includes(apiKey), 'the key is still on the page');
     });
 
