@@ -46,6 +46,9 @@ const detailLabels: { [name: string]: string } = {
   origins: 'Sent to',
   watch: 'Checked daily',
   further: 'Further events',
+  hours: 'Capture, hours',
+  key_count: 'Active API keys',
+  revoked_key_count: 'Revoked API keys',
 };
 
 /** Returns true for IDs. They are omitted, because the target's name is shown separately. */

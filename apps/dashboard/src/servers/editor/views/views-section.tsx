@@ -70,10 +70,10 @@ function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; o
   return (
     <Group gap="xs" align="flex-start">
       <TextInput
-        aria-label="New view name"
+        label="New view name"
         placeholder="support"
-        description="Last segment of its URL."
-        inputWrapperOrder={['input', 'description', 'error']}
+        description="Last segment of the view's URL."
+        inputWrapperOrder={['label', 'input', 'description', 'error']}
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         onKeyDown={(event) => {
@@ -86,7 +86,7 @@ function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; o
         flex="1 1 10rem"
         spellCheck={false}
       />
-      <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>
+      <Button variant="default" className="th-aligned" leftSection={<IconPlus size={14} />} onClick={add}>
         Add view
       </Button>
     </Group>
