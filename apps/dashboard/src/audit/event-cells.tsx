@@ -26,15 +26,15 @@ export function Actor({ event: { actor_kind, actor_id, actor_name, request_id } 
 const serverOperations =
   /McpServer$|Version$|Secret$|Tool$|ServerLimits$|ServerTags$|^import|Import$|^captureCalls$|^login/;
 
-type TargetProps = { event: AuditEvent; isInline?: boolean };
+type TargetProps = { event: AuditEvent; isLink?: boolean };
 
-export function Target({ event: { target, target_name, operation }, isInline = false }: TargetProps) {
+export function Target({ event: { target, target_name, operation }, isLink = true }: TargetProps) {
   if (target === undefined) return '–';
   if (target_name !== undefined) return <span title={target}>{toVisible(target_name)}</span>;
-  if (!serverOperations.test(operation) || operation === 'deleteMcpServer') return <Id>{target}</Id>;
+  if (!isLink || !serverOperations.test(operation) || operation === 'deleteMcpServer') return <Id>{target}</Id>;
   const to = `/servers/${encodeURIComponent(target)}`;
   return (
-    <TextLink to={to} underline={isInline ? 'always' : 'hover'}>
+    <TextLink to={to} underline="always" inherit className="th-mono">
       {toVisible(target)}
     </TextLink>
   );

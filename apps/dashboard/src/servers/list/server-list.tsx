@@ -17,7 +17,10 @@ const createColumns = (activities: ReadonlyMap<string, Activity>): Column<Server
       <RowName
         name={
           <>
-            <TextLink to={`/servers/${server.slug}`}>{toVisible(server.name)}</TextLink> <ImportBadge server={server} />
+            <TextLink to={`/servers/${server.slug}`} c="inherit">
+              {toVisible(server.name)}
+            </TextLink>{' '}
+            <ImportBadge server={server} />
           </>
         }
       >
