@@ -27,7 +27,7 @@ export function Duplicate() {
   if (!useCanEdit()) return null;
   return (
     <>
-      <Button variant="default" size="xs" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
+      <Button variant="default" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
         Duplicate to…
       </Button>
       <Modal opened={isOpen} onClose={dialog.close} title={`Duplicate ${toVisible(server.name)}`} size="lg">
