@@ -38,7 +38,7 @@ export function ToolsSection({ saveBarRef, bar }: Props) {
   const { isNew, isReadOnly } = useEditor();
   const { count, open, add, ...changes } = useToolList();
   const addButton = !isReadOnly && (
-    <Button variant="default" size="xs" leftSection={<IconPlus size={14} />} onClick={add}>
+    <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>
       Add tool
     </Button>
   );
