@@ -85,7 +85,13 @@ function getChartProps<Row extends Interval>(
       tickFormatter: format,
       padding: { left: 12, right: 20 },
     },
-    yAxisProps: { ticks, domain: [0, ticks.at(-1) ?? 1], width: 44 },
+    yAxisProps: {
+      ticks,
+      domain: [0, ticks.at(-1) ?? 1],
+      width: 44,
+      interval: 0,
+      tick: { fontSize: 12, fill: 'currentColor' },
+    },
     tooltipProps: { labelFormatter: format },
     valueFormatter: (value: number) => value.toLocaleString('en'),
   } as const;

@@ -166,16 +166,10 @@ function SessionAlert() {
     >
       <Text>Your input is kept. Sign in in a new tab, then return here and try again.</Text>
       <Group mt="xs" gap="sm">
-        <Button
-          size="xs"
-          component="a"
-          href={`${basePath}/login?return_to=${basePath}/servers`}
-          target="_blank"
-          rel="noopener"
-        >
+        <Button component="a" href={`${basePath}/login?return_to=${basePath}/servers`} target="_blank" rel="noopener">
           Sign in in a new tab
         </Button>
-        <Button size="xs" variant="default" onClick={resume}>
+        <Button variant="default" onClick={resume}>
           I have signed in
         </Button>
       </Group>

@@ -180,7 +180,7 @@ function useOwnGroups(createLink: CreateLink): [string, Entry[]][] {
   const actions = [
     createLink('New server', '/servers/new'),
     createLink('Import an API description', '/servers/new/import'),
-    createLink('Start from a gallery example', '/servers/new/gallery'),
+    createLink('Start from an example', '/servers/new/gallery'),
     createLink('New API key', '/keys?new'),
   ];
   const switchEntries = workspaces

@@ -196,7 +196,6 @@ export function MissingValuesAlert() {
         <Button
           component={Link}
           to={`/servers/${server.slug}/settings/logins`}
-          size="xs"
           variant="default"
           mt="xs"
           leftSection={<IconUserKey size={16} />}

@@ -20,7 +20,7 @@ export function ExpandableList<Entry>({ entries, count, noun, pageSize = 25, chi
       {entries.slice(0, shownCount).map(children)}
       {entries.length > shownCount ? (
         <Group>
-          <Button variant="default" size="xs" onClick={() => setShownCount(shownCount + pageSize)}>
+          <Button variant="default" onClick={() => setShownCount(shownCount + pageSize)}>
             Show more {noun} ({(count - shownCount).toLocaleString('en')})
           </Button>
         </Group>

@@ -27,7 +27,7 @@ export function PageHeader({ title, section, text, guide, back, facts, children 
     <Box mb="md">
       {back && (
         <Anchor component={Link} to={back.to} size="sm" c="dimmed" className="th-back">
-          <Group gap={2} component="span" display="inline-flex">
+          <Group gap={6} component="span" display="inline-flex">
             <IconChevronLeft size={15} aria-hidden />
             {back.label}
           </Group>

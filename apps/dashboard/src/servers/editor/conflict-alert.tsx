@@ -29,10 +29,10 @@ export function ConflictAlert({ base, slug, error, onResolved }: Props) {
           </>
         )}
         <Group gap="sm">
-          <Button size="xs" onClick={() => resolve.mutate(true)} loading={resolve.isPending}>
+          <Button onClick={() => resolve.mutate(true)} loading={resolve.isPending}>
             Keep my changes
           </Button>
-          <Button size="xs" variant="default" onClick={() => resolve.mutate(false)} disabled={resolve.isPending}>
+          <Button variant="default" onClick={() => resolve.mutate(false)} disabled={resolve.isPending}>
             Discard my changes
           </Button>
         </Group>

@@ -1,12 +1,11 @@
-import { Autocomplete, Button, Checkbox, Modal, Text, TextInput } from '@mantine/core';
-import { useDebouncedValue, useDisclosure } from '@mantine/hooks';
-import { IconCopyPlus } from '@tabler/icons-react';
+import { Autocomplete, Checkbox, Text, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { Input, Output } from '@toolhost/server/operations';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
-import { useCanEdit } from '../../frame/session.ts';
+import type { ServerDetail } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { DialogForm } from '../../ui/actions/confirm.tsx';
 import { getFieldError } from '../../ui/actions/form-errors.ts';
@@ -15,31 +14,14 @@ import { SecretInput } from '../../ui/secret-input.tsx';
 import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { ChangeList } from '../change-list.tsx';
-import { useCurrentServer } from '../server-page.tsx';
 
 type Plan = Output<'planDuplicate'>;
 type DuplicateInput = Pick<Input<'planDuplicate'>, 'to' | 'name' | 'base_url' | 'overwrite'>;
 type Secrets = { readonly [name: string]: string };
 
-/** Dialog that copies the server to another slug, base URL, and secrets, or updates a copy. */
-export function Duplicate() {
-  const { server } = useCurrentServer();
-  const [isOpen, dialog] = useDisclosure(false);
-  if (!useCanEdit()) return null;
-  return (
-    <>
-      <Button variant="default" size="xs" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
-        Duplicate to…
-      </Button>
-      <Modal opened={isOpen} onClose={dialog.close} title={`Duplicate ${toVisible(server.name)}`} size="lg">
-        <DuplicateForm onClose={dialog.close} />
-      </Modal>
-    </>
-  );
-}
-
-function DuplicateForm({ onClose }: { onClose: () => void }) {
-  const { server, copies } = useCurrentServer();
+/** Form that copies the server to another slug, base URL, and secrets, or updates a copy. */
+export function DuplicateForm({ detail, onClose }: { detail: ServerDetail; onClose: () => void }) {
+  const { server, copies } = detail;
   const navigate = useNavigate();
   const [input, setInput] = useState<DuplicateInput>({ to: copies[0]?.slug ?? '' });
   const [secrets, setSecrets] = useState<Secrets>({});
@@ -87,7 +69,7 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
         required
       />
       {error && <ProblemAlert error={error} />}
-      {plan && <CopyFields {...{ plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
+      {plan && <CopyFields {...{ detail, plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
     </DialogForm>
   );
 }
@@ -103,6 +85,7 @@ const missingReasons = {
 } as const;
 
 type FieldsProps = {
+  detail: ServerDetail;
   plan: Plan;
   problems: Plan['problems'];
   input: DuplicateInput;
@@ -112,8 +95,7 @@ type FieldsProps = {
 };
 
 /** Settings specific to the copy, and its differences. */
-function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: FieldsProps) {
-  const { server, copies } = useCurrentServer();
+function CopyFields({ detail: { server, copies }, plan, problems, input, onInput, secrets, onSecrets }: FieldsProps) {
   const isUnrelated = plan.version > 0 && input.to !== server.slug && !copies.some(({ slug }) => slug === input.to);
   const isNew = plan.change === 'created';
   return (

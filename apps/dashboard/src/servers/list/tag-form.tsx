@@ -30,7 +30,7 @@ export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () =
         error={problems[0] ? toSentence(problems[0].message) : failure && getErrorMessage(failure)}
         data-autofocus
       />
-      <Button type="submit" size="xs" mt="sm" loading={save.isPending}>
+      <Button type="submit" mt="sm" loading={save.isPending}>
         Save tags
       </Button>
     </Form>

@@ -106,7 +106,7 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
           </>
         )}
         <Group>
-          <Button size="xs" variant="default" onClick={onStop}>
+          <Button variant="default" onClick={onStop}>
             Stop waiting
           </Button>
         </Group>

@@ -70,12 +70,11 @@ export function Conflicts({ plan: { conflicts, counts }, acceptedKeys, onAccepte
       text="You edited these values, and the description changed them too. Yours are kept unless you choose otherwise."
       actions={
         <Group gap="sm">
-          <Button variant="default" size="xs" onClick={() => onAcceptedKeys(new Set())}>
+          <Button variant="default" onClick={() => onAcceptedKeys(new Set())}>
             Keep all yours
           </Button>
           <Button
             variant="default"
-            size="xs"
             onClick={() => onAcceptedKeys(counts.conflicts > keys.size ? new Set(['*']) : keys)}
           >
             Use all from description

@@ -167,7 +167,7 @@ function SavedNote({ saved: { version, previous }, onUndone }: { saved: SavedVer
     <Alert color="green" title={`Saved as version ${version}`} role="status">
       <Text>Agents now get the changed tools. The previous version is kept.</Text>
       {undo.error && <ProblemAlert error={undo.error} title="Undo failed" />}
-      <Button size="xs" mt="sm" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
+      <Button mt="sm" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
         Undo: restore version {previous}
       </Button>
     </Alert>

@@ -25,7 +25,7 @@ const createColumns = (current: number): Column<Version>[] => [
       <RowName
         name={
           <>
-            <span>Version {version}</span> {version === current && <Badge>current</Badge>}
+            <span>Version {version}</span> {version === current && <Badge>Current</Badge>}
           </>
         }
       />

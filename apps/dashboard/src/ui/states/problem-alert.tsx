@@ -23,7 +23,7 @@ export function ProblemAlert({ error, onRetry, title }: { error: unknown; onRetr
       {(onRetry || requestId) && (
         <Group mt="xs" gap="sm">
           {onRetry && (
-            <Button size="xs" variant="default" onClick={onRetry}>
+            <Button variant="default" onClick={onRetry}>
               Try again
             </Button>
           )}

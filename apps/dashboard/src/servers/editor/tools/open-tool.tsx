@@ -42,7 +42,7 @@ export function OpenTool({ index, count, saveBarRef, close, ...actions }: Props)
   }
   return (
     <Drawer.Root opened={isOpen} onClose={close} position="right" size={690} transitionProps={{ duration: 0 }}>
-      <Drawer.Overlay />
+      <Drawer.Overlay backgroundOpacity={0.3} />
       <Drawer.Content className="th-tool-drawer">
         {isOpen && (
           <>
@@ -73,8 +73,7 @@ function Heading({ index }: { index: number }) {
     <Title
       order={isNew ? 3 : 2}
       component={isNew ? 'h3' : 'div'}
-      className="th-mono"
-      size="h5"
+      ff="monospace"
       id={getFieldId(`tools[${index}]`)}
       tabIndex={-1}
       data-autofocus

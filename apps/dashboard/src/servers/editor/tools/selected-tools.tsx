@@ -102,12 +102,9 @@ function NamePrompt({ label, suggestions, placeholder, onSubmit }: NamePromptPro
               value={text}
               onChange={setText}
               comboboxProps={{ withinPortal: false }}
-              size="xs"
               data-autofocus
             />
-            <Button type="submit" size="xs">
-              Add
-            </Button>
+            <Button type="submit">Add</Button>
           </Group>
         </Form>
       </Popover.Dropdown>

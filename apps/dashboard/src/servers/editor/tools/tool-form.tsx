@@ -36,7 +36,7 @@ const responseFields = [
     placeholder: '.',
     isMono: true,
   }),
-  list('response_fields', 'Response fields', 'Fields to keep of the object or each item. Saves tokens.', enterHint),
+  list('response_fields', 'Response fields', 'Agents get only these fields of an object or each item.', enterHint),
 ];
 
 const bodyHint = 'json, form, multipart, or the argument that is the body.';

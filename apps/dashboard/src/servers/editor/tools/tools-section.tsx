@@ -20,7 +20,7 @@ const modes = [
   { value: 'search', label: 'Search: agents find, read, and call tools, and see only pinned ones' },
 ];
 
-const searchHint = 'Search uses a few hundred tokens per conversation, however many tools there are.';
+const searchHint = 'Search uses a few hundred tokens per conversation, regardless of the number of tools.';
 const limitHint = 'Longer responses are cut between items or lines. Agents read the remainder with read_more.';
 const serverFields = [
   declareField.choice('tool_mode', 'Tool delivery', searchHint, modes, { placeholder: 'List all tools' }),
@@ -38,7 +38,7 @@ export function ToolsSection({ saveBarRef, bar }: Props) {
   const { isNew, isReadOnly } = useEditor();
   const { count, open, add, ...changes } = useToolList();
   const addButton = !isReadOnly && (
-    <Button variant="default" size="xs" leftSection={<IconPlus size={14} />} onClick={add}>
+    <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>
       Add tool
     </Button>
   );

@@ -67,10 +67,10 @@ function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; o
   return (
     <Group component={Form} gap="xs" align="flex-start" onSubmit={add}>
       <TextInput
-        aria-label="New view name"
+        label="New view name"
         placeholder="support"
-        description="Last segment of its URL."
-        inputWrapperOrder={['input', 'description', 'error']}
+        description="Last segment of the view's URL."
+        inputWrapperOrder={['label', 'input', 'description', 'error']}
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={isSubmitted && problem !== undefined && toVisible(problem)}
@@ -78,7 +78,7 @@ function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; o
         flex="1 1 10rem"
         spellCheck={false}
       />
-      <Button variant="default" type="submit" leftSection={<IconPlus size={14} />}>
+      <Button variant="default" type="submit" className="th-aligned" leftSection={<IconPlus size={14} />}>
         Add view
       </Button>
     </Group>

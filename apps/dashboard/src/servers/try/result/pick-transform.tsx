@@ -33,9 +33,7 @@ export function PickTransform({ response, tool, slug }: Props) {
           <Text>
             response_transform: <Code>{toVisible(transform)}</Code>
           </Text>
-          <Button size="xs" onClick={applyTransform}>
-            Use in configuration
-          </Button>
+          <Button onClick={applyTransform}>Use in configuration</Button>
         </Group>
       )}
     </Collapsible>
