@@ -1,4 +1,4 @@
-import { Drawer, Stack } from '@mantine/core';
+import { Drawer, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { api, orIfNotFound } from '../api.ts';
@@ -27,7 +27,11 @@ export function CallDrawer({ id, listedCall, onClose }: Props) {
     staleTime: 60_000,
     ...(listedCall && { placeholderData: { call: listedCall } }),
   });
-  const title = query.data ? toVisible(query.data.call.tool) : 'Call';
+  const title = (
+    <Text inherit ff="monospace">
+      {query.data ? toVisible(query.data.call.tool) : 'Call'}
+    </Text>
+  );
   return (
     <Drawer opened={id !== undefined} onClose={onClose} position="right" size="lg" title={title}>
       <Loaded query={query}>

@@ -25,8 +25,8 @@ import { useCanEdit, useSession } from './session.ts';
 import { useSwitchWorkspace } from './workspace-switcher.tsx';
 
 /** Destination or action. The search matches `label` and `about`. */
-type Entry = { id: string; label: string; about?: string; run: () => void };
-type Navigate = (to: string) => void;
+type Entry = { id: string; label: string; about?: string | undefined; run: () => void };
+type CreateLink = (label: string, to: string, about?: string) => Entry;
 
 const icons: { [group: string]: typeof IconSearch } = {
   Servers: IconServer2,
@@ -56,11 +56,11 @@ export function Palette({ searchRequests, takeTyped }: Props) {
   const navigate = useNavigate();
   // biome-ignore lint/correctness/useExhaustiveDependencies: it reopens on each request
   useEffect(() => spotlight.open(), [searchRequests]);
-  const go: Navigate = (to) => void navigate(to);
-  const ownGroups = useOwnGroups(go);
+  const createLink: CreateLink = (label, to, about) => ({ id: to, label, about, run: () => void navigate(to) });
+  const ownGroups = useOwnGroups(createLink);
   const { results, isStale } = useSearchResults(query.trim());
   const groups = [
-    ...(results ? toGroups(results, go) : []),
+    ...(results ? toGroups(results, createLink) : []),
     ...ownGroups.map(([name, entries]) => [name, filterEntries(entries, query)] as const),
   ];
   const entryIds = groups.flatMap(([, entries]) => entries.map(({ id }) => id)).join();
@@ -147,53 +147,36 @@ function useSearchResults(searchText: string) {
   return { results: searchText === '' ? undefined : data, isStale: isFetching || query !== searchText };
 }
 
-function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate): [string, Entry[]][] {
+function toGroups({ servers, tools, keys, calls }: SearchResults, createLink: CreateLink): [string, Entry[]][] {
   return [
-    [
-      'Servers',
-      servers.map(({ slug, name }) => ({
-        id: `server ${slug}`,
-        label: toVisible(name),
-        about: slug,
-        run: () => go(`/servers/${slug}`),
-      })),
-    ],
+    ['Servers', servers.map(({ slug, name }) => createLink(toVisible(name), `/servers/${slug}`, slug))],
     [
       'Tools',
-      tools.map(({ server, tool }) => ({
-        id: `tool ${server} ${tool}`,
-        label: toVisible(tool),
-        about: server,
-        run: () => go(`/servers/${server}/tools?tool=${encodeURIComponent(tool)}`),
-      })),
+      tools.map(({ server, tool }) =>
+        createLink(toVisible(tool), `/servers/${server}/tools?tool=${encodeURIComponent(tool)}`, server),
+      ),
     ],
     [
       'API keys',
-      keys.map(({ id, name, works }) => ({
-        id,
-        label: toVisible(name),
-        about: works ? id : `${id}, inactive`,
-        run: () => go(`/keys?query=${encodeURIComponent(id)}`),
-      })),
+      keys.map(({ id, name, works }) =>
+        createLink(toVisible(name), `/keys?query=${encodeURIComponent(id)}`, works ? id : `${id}, inactive`),
+      ),
     ],
     [
       'Calls',
-      calls.map(({ id, server, tool, outcome }) => ({
-        id,
-        label: `${toVisible(tool)}: ${outcomeLabels[outcome] ?? outcome}`,
-        about: `${server} · ${id}`,
-        run: () => go(`/calls?call=${id}`),
-      })),
+      calls.map(({ id, server, tool, outcome }) => {
+        const label = `${toVisible(tool)}: ${outcomeLabels[outcome] ?? outcome}`;
+        return createLink(label, `/calls?call=${id}`, `${server} · ${id}`);
+      }),
     ],
   ];
 }
 
 /** Returns the dashboard's own entries: pages, actions, other workspaces, and guides. */
-function useOwnGroups(go: Navigate): [string, Entry[]][] {
+function useOwnGroups(createLink: CreateLink): [string, Entry[]][] {
   const canEdit = useCanEdit();
   const { workspace, workspaces } = useSession();
   const switchWorkspace = useSwitchWorkspace();
-  const createLink = (label: string, to: string): Entry => ({ id: to, label, run: () => go(to) });
   const actions = [
     createLink('New server', '/servers/new'),
     createLink('Import an API description', '/servers/new/import'),

@@ -142,12 +142,7 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
   const failedFilter = { server, period, outcome: 'failed' };
   const query = useQuery({
     queryKey: queryKeys.calls({ ...failedFilter, limit: maxFailedCalls }),
-    queryFn: ({ signal }) =>
-      api(
-        'listCalls',
-        { ...toCallQuery({ ...callFilter.filter, outcome: 'failed' }), limit: maxFailedCalls },
-        { signal },
-      ),
+    queryFn: ({ signal }) => api('listCalls', { ...toCallQuery(failedFilter), limit: maxFailedCalls }, { signal }),
     refetchInterval: 15_000,
   });
   const pending = usePendingActions(server).data?.servers.filter(

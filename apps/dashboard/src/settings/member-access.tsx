@@ -54,8 +54,8 @@ function AccessList({ access, isAccessOnly = false }: { access: MemberAccess; is
         .slice(0, isAccessOnly ? 3 : undefined)
         .filter(([, , count]) => count > 0)
         .map(([label, names, count]) => (
-          <Text key={label} size="sm" component="li" style={{ overflowWrap: 'anywhere' }}>
-            <Text span c="dimmed" size="sm">
+          <Text key={label} component="li" style={{ overflowWrap: 'anywhere' }}>
+            <Text span c="dimmed">
               {label}:
             </Text>{' '}
             {formatNames(names, count)}

@@ -20,16 +20,12 @@ export function ExpandableList<Entry>({ entries, count, noun, pageSize = 25, chi
       {entries.slice(0, shownCount).map(children)}
       {entries.length > shownCount ? (
         <Group>
-          <Button variant="default" size="xs" onClick={() => setShownCount(shownCount + pageSize)}>
+          <Button variant="default" onClick={() => setShownCount(shownCount + pageSize)}>
             Show more {noun} ({(count - shownCount).toLocaleString('en')})
           </Button>
         </Group>
       ) : (
-        hiddenCount > 0 && (
-          <Text size="sm" c="dimmed">
-            {hiddenCount.toLocaleString('en')} more are not shown.
-          </Text>
-        )
+        hiddenCount > 0 && <Text c="dimmed">{hiddenCount.toLocaleString('en')} more are not shown.</Text>
       )}
     </>
   );

@@ -27,7 +27,7 @@ export function PageHeader({ title, section, text, guide, back, facts, children 
     <Box mb="md">
       {back && (
         <Anchor component={Link} to={back.to} size="sm" c="dimmed" className="th-back">
-          <Group gap={2} component="span" display="inline-flex">
+          <Group gap={6} component="span" display="inline-flex">
             <IconChevronLeft size={15} aria-hidden />
             {back.label}
           </Group>
@@ -40,16 +40,7 @@ export function PageHeader({ title, section, text, guide, back, facts, children 
         <Group gap="xs" mih={32}>
           {address && (
             <Tooltip label="Guide">
-              <ActionIcon
-                component="a"
-                href={address}
-                target="_blank"
-                rel="noopener"
-                variant="subtle"
-                color="gray"
-                size="lg"
-                aria-label="Guide"
-              >
+              <ActionIcon component="a" href={address} target="_blank" rel="noopener" size="lg" aria-label="Guide">
                 <IconHelp size={16} stroke={1.5} />
               </ActionIcon>
             </Tooltip>

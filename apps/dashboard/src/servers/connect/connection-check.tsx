@@ -20,7 +20,7 @@ export function ConnectionCheckSection({ slug, view }: { slug: string; view: str
       title="Connection check"
       text={`Sends a client's first requests to the ${view === undefined ? 'server' : `view ${toVisible(view)}`} and shows what would fail.`}
       actions={
-        <Button variant="default" size="xs" onClick={() => check.mutate()} loading={check.isPending}>
+        <Button variant="default" onClick={() => check.mutate()} loading={check.isPending}>
           Check connection
         </Button>
       }

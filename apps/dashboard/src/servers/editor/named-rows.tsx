@@ -76,7 +76,7 @@ export function NamedRows<Value>(props: Props<Value>) {
                 {children(row)}
                 <IconButton
                   label={`Remove ${noun} ${name || index + 1}`}
-                  size={36}
+                  size="lg"
                   onClick={() => setRows(rows.toSpliced(index, 1))}
                 />
               </Group>

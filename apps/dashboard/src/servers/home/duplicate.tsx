@@ -1,12 +1,13 @@
-import { Autocomplete, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Autocomplete, Checkbox, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { Input, Output } from '@toolhost/server/operations';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
 import type { ServerDetail } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
+import { DialogForm } from '../../ui/actions/confirm.tsx';
 import { getFieldError } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
@@ -45,41 +46,31 @@ export function DuplicateForm({ detail, onClose }: { detail: ServerDetail; onClo
   const hasChange = plan?.change !== 'same' || Object.keys(enteredSecrets).length > 0;
   const hasSecrets = plan?.missing.every(({ name, required }) => !required || enteredSecrets[name] !== undefined);
   const isReady = hasSecrets === true && hasChange && !isStale && problems.length === 0;
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (isReady) store.mutate();
-  };
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack gap="sm">
-        <Autocomplete
-          label="Copy slug"
-          description="A new slug, or the slug of an existing copy to update."
-          placeholder={`${server.slug}-production`}
-          data={copies.map(({ slug }) => slug)}
-          value={input.to}
-          onChange={(to) => setInput({ to: to.trim() })}
-          error={getProblemText(problems, 'to')}
-          className="th-mono"
-          autoComplete="off"
-          data-autofocus
-          required
-        />
-        {error && <ProblemAlert error={error} />}
-        {plan && (
-          <CopyFields {...{ detail, plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />
-        )}
-        {store.error && <ProblemAlert error={store.error} title="Not duplicated" />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose} disabled={store.isPending}>
-            Cancel
-          </Button>
-          <Button type="submit" disabled={!isReady} loading={store.isPending}>
-            {isUpdate ? `Update ${input.to}` : 'Create copy'}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <DialogForm
+      action={isUpdate ? `Update ${input.to}` : 'Create copy'}
+      isPending={store.isPending}
+      isReady={isReady}
+      error={store.error}
+      onClose={onClose}
+      onSubmit={() => isReady && store.mutate()}
+    >
+      <Autocomplete
+        label="Copy slug"
+        description="A new slug, or the slug of an existing copy to update."
+        placeholder={`${server.slug}-production`}
+        data={copies.map(({ slug }) => slug)}
+        value={input.to}
+        onChange={(to) => setInput({ to: to.trim() })}
+        error={getProblemText(problems, 'to')}
+        className="th-mono"
+        autoComplete="off"
+        data-autofocus
+        required
+      />
+      {error && <ProblemAlert error={error} />}
+      {plan && <CopyFields {...{ detail, plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
+    </DialogForm>
   );
 }
 
@@ -142,13 +133,11 @@ function CopyFields({ detail: { server, copies }, plan, problems, input, onInput
       {problems
         .filter(({ path }) => path !== 'to' && !Object.hasOwn(copyFieldLabels, path))
         .map(({ path, message }) => (
-          <Text key={path + message} size="sm" c="var(--th-bad)">
+          <Text key={path + message} c="var(--th-bad)">
             {toVisible(path)}: {toSentence(message)}
           </Text>
         ))}
-      <Text size="sm" fw={600}>
-        {isNew ? 'Differences from this server' : `Changes to the copy at version ${plan.version}`}
-      </Text>
+      <Text fw={600}>{isNew ? 'Differences from this server' : `Changes to the copy at version ${plan.version}`}</Text>
       <ChangeList
         label="Differences"
         changes={plan.changes}

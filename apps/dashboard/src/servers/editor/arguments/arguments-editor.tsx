@@ -74,7 +74,7 @@ function ArgumentRows({ path, map, onChange, hasNullType = false, ...texts }: Ro
           <IconButton
             label={`Details of ${row.label}`}
             icon={IconDots}
-            size={36}
+            size="lg"
             ml="auto"
             aria-expanded={openRows.has(row.index)}
             onClick={() => (openRows.has(row.index) ? openRows.delete(row.index) : openRows.add(row.index))}
@@ -158,7 +158,7 @@ function TypeAndRequired({ row: { label, value, change, field } }: { row: Argume
       <Checkbox
         label="Required"
         aria-label={`${label} is required`}
-        mt={9}
+        mt={6}
         checked={value.optional !== true}
         onChange={(event) =>
           change(withValue(value, ['optional'], event.currentTarget.checked ? undefined : true) as JsonObject)
@@ -172,8 +172,9 @@ function TypeAndRequired({ row: { label, value, change, field } }: { row: Argume
 function Description({ row: { label, value, change, field } }: { row: ArgumentRow }) {
   return (
     <Textarea
+      label="Description"
       aria-label={`Description of ${label}`}
-      placeholder="Description for the model"
+      placeholder="For the model"
       mt={6}
       autosize
       minRows={1}

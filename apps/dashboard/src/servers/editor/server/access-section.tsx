@@ -73,7 +73,7 @@ export function AccessSection() {
         {kind !== 'none' && <CredentialList path={['authentication']} isStored={kind === 'stored'} />}
         {getCredentialNames({ credentials }).map((name) => (
           <Box key={name}>
-            <Text size="sm" fw={600} mb={4}>
+            <Text fw={600} mb={4}>
               Credential {name}, for tools that use it
             </Text>
             <CredentialList path={['credentials', name]} isStored />

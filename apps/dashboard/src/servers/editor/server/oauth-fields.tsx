@@ -63,7 +63,7 @@ export function OAuthFields() {
   return (
     <Stack gap="sm">
       <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
-        <Text size="sm" mb="xs">
+        <Text mb="xs">
           Register it exactly as shown. Providers compare it character by character.
           {isNew && ' You can test the login after the server is created.'}
         </Text>

@@ -38,7 +38,7 @@ export function ToolsSection({ saveBarRef, bar }: Props) {
   const { isNew, isReadOnly } = useEditor();
   const { count, open, add, ...changes } = useToolList();
   const addButton = !isReadOnly && (
-    <Button variant="default" size="xs" leftSection={<IconPlus size={14} />} onClick={add}>
+    <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>
       Add tool
     </Button>
   );
@@ -51,9 +51,7 @@ export function ToolsSection({ saveBarRef, bar }: Props) {
     >
       <Stack gap="xs" id={getFieldId('tools')} tabIndex={-1}>
         {count === 0 ? (
-          <Text size="sm" c="dimmed">
-            No tools yet.
-          </Text>
+          <Text c="dimmed">No tools yet.</Text>
         ) : (
           <ToolTable count={count} open={open} onMove={changes.move} />
         )}
