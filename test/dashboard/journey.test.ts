@@ -188,7 +188,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       await chooseRowAction(page, 'My agent', 'Revoke My agent');
       await button(page.getByRole('dialog'), 'Revoke key').click();
       await row('API keys', 'My agent')
-        .getByText(/^revoked/)
+        .getByText(/^Revoked/)
         .waitFor();
       await eventually(async () => {
         const outcome = await connect().then(

@@ -87,7 +87,7 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
     assert.equal((await toolhost.rpc('idle', key, 'ping')).status, 200);
     assert.equal((await toolhost.rpc('busy', key, 'ping')).status, 403);
     await button(page, 'Revoke old key').click();
-    await row.getByText(/^revoked/).waitFor();
+    await row.getByText(/^Revoked/).waitFor();
     await row.getByText('expires in 30 days').waitFor();
     await eventually(async () => {
       const { keys } = (await toolhost.rest('GET', '/keys')).body as { keys: Json[] };

@@ -111,9 +111,9 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
     await selectOption(page, 'Role of Promoted', 'Editor');
     await waitForToast(page, 'The role is now editor');
     await page.goto('/audit');
-    await changes.filter({ hasText: 'Changed server limits' }).getByRole('link', { name: 'idle' }).waitFor();
+    await changes.filter({ hasText: 'Changed server limits' }).getByText('idle', { exact: true }).waitFor();
     await changes.filter({ hasText: 'Changed a role' }).getByText('Promoted').waitFor();
-    await changes.filter({ hasText: 'Set a secret' }).getByRole('link', { name: 'busy' }).waitFor();
+    await changes.filter({ hasText: 'Set a secret' }).getByText('busy', { exact: true }).waitFor();
     assert.ok(!(await page.getByRole('main').textContent())?.includes('secret-of-the-api'));
   });
 });
