@@ -4,10 +4,13 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { createSpotlight, Spotlight } from '@mantine/spotlight';
 import {
   IconActivity,
+  IconApi,
   IconArrowRight,
   IconBook,
   IconFile,
+  IconFileUpload,
   IconKey,
+  IconPlus,
   IconSearch,
   IconServer2,
   IconTool,
@@ -25,7 +28,7 @@ import { useCanEdit, useSession } from './session.ts';
 import { useSwitchWorkspace } from './workspace-switcher.tsx';
 
 /** Destination or action. The search matches `label` and `about`. */
-type Entry = { id: string; label: string; about?: string; run: () => void };
+type Entry = { id: string; label: string; about?: string; Icon?: typeof IconSearch; run: () => void };
 type Navigate = (to: string) => void;
 
 const icons: { [group: string]: typeof IconSearch } = {
@@ -33,7 +36,6 @@ const icons: { [group: string]: typeof IconSearch } = {
   Tools: IconTool,
   'API keys': IconKey,
   Calls: IconActivity,
-  Pages: IconFile,
   Actions: IconArrowRight,
   Guides: IconBook,
 };
@@ -80,7 +82,7 @@ export function Palette({ searchRequests, takeTyped }: Props) {
       classNames={{ header: 'th-unseen' }}
     >
       <Spotlight.Search
-        placeholder="Servers, tools, keys, pages, guides, or a call ID"
+        placeholder="Server, tool, page, or call ID"
         aria-label="Find anything"
         maxLength={100}
         onFocus={() => {
@@ -94,12 +96,12 @@ export function Palette({ searchRequests, takeTyped }: Props) {
           ([name, entries]) =>
             entries.length > 0 && (
               <Spotlight.ActionsGroup key={name} label={name}>
-                {entries.map(({ id, label, about, run }) => (
+                {entries.map(({ id, label, about, Icon = icons[name] ?? IconFile, run }) => (
                   <Spotlight.Action
                     key={id}
                     label={label}
                     onClick={run}
-                    leftSection={<GroupIcon name={name} />}
+                    leftSection={<Icon size={16} stroke={1.5} aria-hidden />}
                     rightSection={about}
                   />
                 ))}
@@ -117,11 +119,6 @@ export function Palette({ searchRequests, takeTyped }: Props) {
       </Spotlight.Footer>
     </Spotlight.Root>
   );
-}
-
-function GroupIcon({ name }: { name: string }) {
-  const Icon = icons[name] ?? IconFile;
-  return <Icon size={16} stroke={1.5} aria-hidden />;
 }
 
 /** Selects the first entry of each new list. It is rendered after the list, whose ID it needs. */
@@ -193,12 +190,17 @@ function useOwnGroups(go: Navigate): [string, Entry[]][] {
   const canEdit = useCanEdit();
   const { workspace, workspaces } = useSession();
   const switchWorkspace = useSwitchWorkspace();
-  const createLink = (label: string, to: string): Entry => ({ id: to, label, run: () => go(to) });
+  const createLink = (label: string, to: string, Icon: typeof IconSearch): Entry => ({
+    id: to,
+    label,
+    Icon,
+    run: () => go(to),
+  });
   const actions = [
-    createLink('New server', '/servers/new'),
-    createLink('Import an API description', '/servers/new/import'),
-    createLink('Start from a gallery example', '/servers/new/gallery'),
-    createLink('New API key', '/keys?new'),
+    createLink('New server', '/servers/new', IconPlus),
+    createLink('Import an API description', '/servers/new/import', IconFileUpload),
+    createLink('Start from a gallery example', '/servers/new/gallery', IconServer2),
+    createLink('New API key', '/keys?new', IconKey),
   ];
   const switchEntries = workspaces
     .filter(({ id }) => id !== workspace.id)
@@ -207,7 +209,13 @@ function useOwnGroups(go: Navigate): [string, Entry[]][] {
       return { id: other.id, label, about: 'Another workspace', run: () => switchWorkspace.mutate(other) };
     });
   return [
-    ['Pages', [...pages.map(({ to, label }) => createLink(label, to)), createLink('REST API', '/api-reference')]],
+    [
+      'Pages',
+      [
+        ...pages.map(({ to, label, Icon }) => createLink(label, to, Icon)),
+        createLink('REST API', '/api-reference', IconApi),
+      ],
+    ],
     ['Actions', [...(canEdit ? actions : []), ...switchEntries]],
     ['Guides', getGuideEntries()],
   ];
