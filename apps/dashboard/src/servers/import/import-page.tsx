@@ -47,10 +47,9 @@ function ImportFlow() {
   });
   const readErrors = getFormErrors(read, read.variables ?? {});
   return (
-    <Stack gap="md">
+    <Stack gap="md" maw={640}>
       <SourceForm
         title="API description"
-        text="OpenAPI or Swagger, a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR."
         readSource={source}
         onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
@@ -275,9 +274,11 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
           </>
         }
       />
-      <Text size="sm" c="dimmed" mt="sm">
-        {remarks.filter(Boolean).join(' ')}
-      </Text>
+      {remarks.some(Boolean) && (
+        <Text size="sm" c="dimmed" mt="sm">
+          {remarks.filter(Boolean).join(' ')}
+        </Text>
+      )}
     </Section>
   );
 }
