@@ -87,6 +87,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
     const page = await openPage(t, dashboard, '/');
     await page.getByRole('listitem').filter({ hasText: 'NOT_SET has no value' }).getByRole('link').click();
     assert.equal(await field(page, 'Secret name').inputValue(), 'NOT_SET');
+    await page.keyboard.press('Escape');
     await tab(page, 'Overview').click();
     const clickAction = (label: string) =>
       page.getByRole('listitem').filter({ hasText: label }).getByRole('link').click();

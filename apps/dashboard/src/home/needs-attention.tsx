@@ -36,7 +36,7 @@ function Items({ items }: { items: readonly Item[] }) {
       {items.map(({ label, text, to, action }) => (
         <List.Item key={`${label} ${text}`}>
           <Text span size="sm">
-            <span className="th-mono">{toVisible(label)}</span>: {toVisible(text)}.{' '}
+            <span className="th-mono">{toVisible(label)}</span>: {toVisible(text.replace(/\.?$/, '.'))}{' '}
             <TextLink to={to} inherit>
               {action}
             </TextLink>
