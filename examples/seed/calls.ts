@@ -132,7 +132,7 @@ function getReason({ outcome, status, usage }: SeedCall): string | null {
     case 'ok':
       return null;
     case 'invalid_arguments':
-      return 'unknown argument; allowed: those of the tool';
+      return 'unknown argument';
     case 'upstream_status':
       return `HTTP ${status} ${STATUS_CODES[status ?? 0] ?? ''}, application/json`;
     case 'timeout':

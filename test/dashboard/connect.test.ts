@@ -75,6 +75,9 @@ describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
     page.on('request', (request) => requests.push(request.url() + (request.postData() ?? '')));
     await field(page, 'Token for snippets').fill('my-own-token');
     assert.match((await snippet(page, 'Claude Code')).code, /my-own-token/);
+    await snippet(page, 'Codex');
+    const command = page.getByRole('region', { name: 'command for Codex' });
+    assert.equal(await command.textContent(), 'export FORWARDED_TOKEN=my-own-token');
     assert.ok(!requests.some((text) => text.includes('my-own-token')));
   });
 

@@ -5,6 +5,7 @@ import { checkPage } from '../support/browser/check-page.ts';
 import {
   button,
   chooseRowAction,
+  chooseServerAction,
   closeContext,
   createSignedInContext,
   field,
@@ -115,13 +116,14 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
     assert.match(JSON.stringify(body.config), /Typed before.*Typed after/);
   });
 
-  it('[journey] copies a server from staging to production in three clicks and updates the copy in two', async (t) => {
+  it('[journey] copies a server from staging to production and updates the copy', async (t) => {
     const { toolhost, config } = dashboard;
     await toolhost.createServer(config('staging', { authentication: { type: 'Bearer', token: 'of-staging-0123' } }));
     const copy = async () =>
       (await toolhost.rest('GET', '/servers/production')).body as { config: Json; secrets: Json };
     const page = await openPage(t, dashboard, '/servers/staging');
-    await button(page, 'Duplicate to…').click();
+    await chooseServerAction(page, 'Duplicate to…');
+    await page.getByLabel('Copy slug').and(page.locator(':focus')).waitFor();
     await page.keyboard.type('production');
     const base = field(dialog(page), 'Copy base URL');
     await base.fill('https://production.example.com');
@@ -136,7 +138,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
 
     await toolhost.rest('PATCH', '/servers/staging/tools/read', { body: { timeout_ms: 12_345 } });
     await page.goto('/servers/staging');
-    await button(page, 'Duplicate to…').click();
+    await chooseServerAction(page, 'Duplicate to…');
     await dialog(page).getByText('read: timeout changed').waitFor();
     await button(dialog(page), 'Update production').click();
     await page.waitForURL('**/servers/production');

@@ -75,7 +75,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       await field(page, 'Name').fill('My work');
       assert.equal(await field(page, 'Slug').inputValue(), 'my-work');
       await field(page, 'Description').fill('Projects and their tasks.');
-      await page.getByRole('radio', { name: 'Stored credential' }).check();
+      await page.getByRole('radio', { name: 'API key' }).check();
       await selectOption(page, 'Credential type', /^API key/);
       await field(page, 'Header').fill('apikey');
       await field(page, 'Tool name').fill('list_projects');
@@ -138,7 +138,7 @@ for (const view of isFullSuite ? [wide, narrow] : [wide])
       apiKey = (await code.textContent()) ?? '';
       await dialog.getByRole('region', { name: 'command for Claude Code' }).getByText(apiKey).waitFor();
       await button(dialog, 'Done').click();
-      await row('API keys', 'My agent').getByText('active').waitFor();
+      await row('API keys', 'My agent').getByText('Active').waitFor();
       assert.ok(!(await page.content()).includes(apiKey), 'the key is still on the page');
     });
 

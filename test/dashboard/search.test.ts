@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, chooseRowAction, selectOption } from '../support/browser/dashboard.ts';
+import { button, chooseRowAction, chooseServerAction, selectOption } from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
 import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
@@ -56,7 +56,7 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
 
   it('filters servers by a tag and sorts them by name', async (t) => {
     const page = await openPage(t, dashboard, '/servers/mail');
-    await button(page, 'Add tags').click();
+    await chooseServerAction(page, 'Edit tags');
     await page.getByRole('combobox', { name: 'Tags' }).fill('Office');
     await page.keyboard.press('Enter');
     await button(page, 'Save tags').click();

@@ -95,7 +95,7 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
     });
     await page.reload();
     await row
-      .filter({ hasText: 'revoked' })
+      .filter({ hasText: 'Revoked' })
       .getByRole('cell', { name: /just now|second|minute/ })
       .first()
       .waitFor();

@@ -78,6 +78,7 @@ export const theme = createTheme({
         floatingStrategy: 'fixed',
       },
     },
+    ActionIcon: { defaultProps: { variant: 'subtle', color: 'gray' } },
     Notification: { defaultProps: { radius: 'md', closeButtonProps: { 'aria-label': 'Dismiss' } } },
     Menu: { defaultProps: { radius: 'md', shadow: 'md', transitionProps: { duration: 120 } } },
     InputWrapper: {

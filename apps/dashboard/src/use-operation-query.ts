@@ -3,10 +3,7 @@ import type { OperationName, Output } from '@toolhost/server/operations';
 import { api } from './api.ts';
 
 type OperationInput<Name extends OperationName> = Parameters<typeof api<Name>>[1];
-type Options<Name extends OperationName> = Pick<
-  UseQueryOptions<Output<Name>>,
-  'enabled' | 'refetchInterval' | 'staleTime'
->;
+type Options<Name extends OperationName> = Omit<UseQueryOptions<Output<Name>>, 'queryKey' | 'queryFn'>;
 
 /** Queries an operation that changes nothing. */
 export function useOperationQuery<Name extends OperationName>(

@@ -2,7 +2,7 @@
 export const notificationEvents = {
   'upstream.failing': {
     label: 'API failing',
-    text: 'More than half of at least 20 calls failed within ten minutes, or within two.',
+    text: 'More than half of the recent calls failed (at least 20 calls in 2 or 10 minutes).',
   },
   'key.expiring': { label: 'Key expiring', text: 'An API key expires within seven days.' },
   'key.unused': { label: 'Key unused', text: 'An API key has not been used for 90 days.' },

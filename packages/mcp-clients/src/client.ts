@@ -22,7 +22,7 @@ export type Snippet = {
   code: string;
   /** Link that connects the client. It never contains the credential, because links are kept in histories and logs. */
   install?: { label: string; href: string };
-  /** Remaining steps. */
+  /** Remaining steps. A command follows a colon and ends the text. */
   after?: string;
 };
 

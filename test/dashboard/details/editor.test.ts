@@ -47,7 +47,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
 
   it('shows warnings next to their fields and allows saving with them', async (t) => {
     const page = await openServer(t, dashboard, 'settings', 'warned');
-    await page.getByRole('radio', { name: 'Stored credential' }).check();
+    await page.getByRole('radio', { name: 'API key' }).check();
     const warning = page.getByText(/\{\{SERVICE_KEY\}\} has no value/);
     await warning.first().waitFor();
     const section = page.getByRole('region', { name: 'Access' });

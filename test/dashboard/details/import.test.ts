@@ -48,8 +48,8 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     const page = await openPage(t, dashboard, '/servers/new/import');
     await field(page, 'Address or text').fill(JSON.stringify({ ...document, components: { securitySchemes } }));
     await button(page, 'Read description').click();
-    await page.getByRole('combobox', { name: /^Who brings the credential\?/ }).click();
-    await page.getByRole('option', { name: /^Each person enters their own/ }).click();
+    await page.getByRole('combobox', { name: /^How do callers authenticate\?/ }).click();
+    await page.getByRole('option', { name: /^Login with each person's own credential/ }).click();
     await field(page, 'Slug').fill('brought');
     await page.getByLabel(/^API key, sent as/).waitFor({ state: 'hidden' });
     await button(page, 'Create server').click();
@@ -254,7 +254,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
     const page = await openPage(t, dashboard, '/servers/new');
     await page.getByText('From an example').click();
     await page.getByRole('heading', { name: 'Start from an example' }).waitFor();
-    const examples = { 'No credential': 2, 'API key': 6, 'OAuth app': 19 };
+    const examples = { Open: 2, 'API key': 6, 'OAuth app': 19 };
     for (const [name, count] of Object.entries(examples))
       assert.equal(await page.getByRole('region', { name }).getByRole('link').count(), count, name);
     await page.getByText('Customers, invoices, payments').click();

@@ -38,7 +38,7 @@ describe('the limits section of the dashboard', () => {
     await page.goto('/settings');
     const row = (name: string) => page.getByRole('row').filter({ hasText: name });
     await row('Servers').getByText('1,000', { exact: true }).waitFor();
-    await row('Changes per minute').getByText('unlimited', { exact: true }).waitFor();
+    await row('Changes per minute').getByText('Unlimited', { exact: true }).waitFor();
     await page.getByText('Audit events, revoked and expired keys, and revoked logins: 365 days.').waitFor();
   });
 

@@ -113,7 +113,7 @@ describe('the login section of the editor', { concurrency: 2 }, () => {
   it('replaces the token of callers with one that each person enters', async (t) => {
     const page = await open(t, 'forwarding', { authentication: { type: 'Bearer' } });
     await turnOn(page);
-    assert.equal(await page.getByRole('radio', { name: "Caller's own token" }).isDisabled(), true);
+    assert.equal(await page.getByRole('radio', { name: "Caller's token" }).isDisabled(), true);
     await save(page, 2);
     const { authentication, login } = await getStoredConfig(dashboard, 'forwarding');
     assert.deepEqual(

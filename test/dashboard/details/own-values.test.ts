@@ -132,7 +132,7 @@ describe('the values of a person in the dashboard', () => {
     const dialog = page.getByRole('dialog', { name: 'Revoke this login?' });
     await dialog.getByText('the values that they provided are deleted').waitFor();
     await button(dialog, 'Revoke login').click();
-    await row.getByText('revoked', { exact: true }).waitFor();
+    await row.getByText('Revoked', { exact: true }).waitFor();
     await eventually(async () => assert.equal(await page.getByText('JIRA_TOKEN', { exact: true }).count(), 0));
     assert.ok(!(await page.content()).includes('of-the-local-person'));
   });

@@ -96,11 +96,11 @@ describe('a page of the dashboard', { concurrency: 2 }, () => {
     await page.reload();
     await button(page, 'Call tool').waitFor();
     await page.goBack();
-    await button(page, 'Duplicate to…').waitFor();
+    await page.getByRole('radiogroup', { name: 'Time' }).waitFor();
     await page.goBack();
     await page.getByRole('table', { name: 'Servers' }).waitFor();
     await page.goForward();
-    await button(page, 'Duplicate to…').waitFor();
+    await page.getByRole('radiogroup', { name: 'Time' }).waitFor();
   });
 
   const lists = [

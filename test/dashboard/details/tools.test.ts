@@ -221,12 +221,12 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
     await page.goto('/calls?server=tried');
     const rows = page.getByRole('table', { name: 'Calls' }).locator('tbody tr');
     await eventually(async () => assert.equal(await rows.count(), 2));
-    await selectOption(page, 'Caller', 'Try-out');
+    await selectOption(page, 'Caller', 'Try it');
     await eventually(async () => assert.equal(await rows.count(), 1));
     assert.equal(new URL(page.url()).searchParams.get('caller'), 'try_out');
-    assert.match((await rows.textContent()) ?? '', /read.*Try-out/);
+    assert.match((await rows.textContent()) ?? '', /read.*Try it/);
     await rows.getByRole('button', { name: 'read' }).click();
-    await page.getByRole('dialog').getByText('Try-out by Berta').waitFor();
+    await page.getByRole('dialog').getByText('Try it by Berta').waitFor();
     const csv = await page.getByRole('link', { name: 'Export CSV' }).getAttribute('href');
     assert.match(csv ?? '', /caller_kind=try_out/);
   });

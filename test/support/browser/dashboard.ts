@@ -103,6 +103,12 @@ export async function chooseRowAction(within: Page | Locator, row: string, actio
   await page.getByRole('menuitem', { name: action, exact: true }).click();
 }
 
+/** Chooses an action in the menu of a server page. */
+export async function chooseServerAction(page: Page, action: string): Promise<void> {
+  await button(page, 'Server actions').click();
+  await page.getByRole('menuitem', { name: action, exact: true }).click();
+}
+
 /** Locates a tab of a server page. */
 export function tab(page: Page, name: string): Locator {
   return page.getByRole('navigation', { name: 'Server sections' }).getByRole('link', { name, exact: true });

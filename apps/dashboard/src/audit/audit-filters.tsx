@@ -14,7 +14,7 @@ type Props = Pick<ReturnType<typeof useUrlState>, 'get' | 'set'> & { onClear: ((
 
 /** Filters for the audit log: actor, action, server, and dates. */
 export function AuditFilters({ get, set, onClear }: Props) {
-  const servers = useServerChoices();
+  const servers = useServerChoices().map(({ slug, name }) => ({ value: slug, label: toVisible(name) }));
   const actors = useActors();
   const renderChoice = (name: string, label: string, data: { value: string; label: string }[]) => {
     const value = get(name) ?? null;
@@ -43,11 +43,7 @@ export function AuditFilters({ get, set, onClear }: Props) {
     <Filters label="Filter changes" onClear={onClear}>
       {renderChoice('who', 'Actor', actors)}
       {renderChoice('what', 'Action', operations)}
-      {renderChoice(
-        'of',
-        'Server',
-        servers.data?.map(({ slug, name }) => ({ value: slug, label: toVisible(name) })) ?? [],
-      )}
+      {renderChoice('of', 'Server', servers)}
       {renderDate('from', 'From')}
       {renderDate('to', 'To')}
     </Filters>

@@ -23,7 +23,7 @@ const getColumns = (open: (event: AuditEvent) => void): Column<AuditEvent>[] => 
     narrow: 'title',
     cell: (event) => <UnstyledButton onClick={() => open(event)}>{formatOperation(event.operation)}</UnstyledButton>,
   },
-  { label: 'Target', cell: (event) => <Target event={event} /> },
+  { label: 'Target', cell: (event) => <Target event={event} isLink={false} /> },
   {
     label: 'Details',
     narrow: 'hidden',

@@ -1,5 +1,5 @@
 import { Text } from '@mantine/core';
-import type { Access, AuditEvent, JsonObject } from '../api-types.ts';
+import type { AuditEvent, JsonObject } from '../api-types.ts';
 import { isObject } from '../servers/config.ts';
 import { Dash } from '../ui/rows.tsx';
 import { accessKinds } from '../ui/text/access-badge.tsx';
@@ -27,15 +27,15 @@ export function Actor({ event: { actor_kind, actor_id, actor_name, request_id } 
 const serverOperations =
   /McpServer$|Version$|Secret$|Tool$|ServerLimits$|ServerTags$|^import|Import$|^captureCalls$|^login/;
 
-type TargetProps = { event: AuditEvent; isInline?: boolean };
+type TargetProps = { event: AuditEvent; isLink?: boolean };
 
-export function Target({ event: { target, target_name, operation }, isInline = false }: TargetProps) {
+export function Target({ event: { target, target_name, operation }, isLink = true }: TargetProps) {
   if (target === undefined) return <Dash />;
   if (target_name !== undefined) return <span title={target}>{toVisible(target_name)}</span>;
-  if (!serverOperations.test(operation) || operation === 'deleteMcpServer') return <Id>{target}</Id>;
+  if (!isLink || !serverOperations.test(operation) || operation === 'deleteMcpServer') return <Id>{target}</Id>;
   const to = `/servers/${encodeURIComponent(target)}`;
   return (
-    <TextLink to={to} underline={isInline ? 'always' : 'hover'}>
+    <TextLink to={to} underline="always" inherit className="th-mono">
       {toVisible(target)}
     </TextLink>
   );
@@ -47,6 +47,9 @@ const detailLabels: { [name: string]: string } = {
   origins: 'Sent to',
   watch: 'Checked daily',
   further: 'Further events',
+  hours: 'Capture, hours',
+  key_count: 'Active API keys',
+  revoked_key_count: 'Revoked API keys',
 };
 
 /** Returns true for IDs. They are omitted, because the target's name is shown separately. */
@@ -60,7 +63,7 @@ function formatValue(value: unknown, name = ''): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number') return value.toLocaleString('en');
   const text = String(value);
-  if (name === 'access') return accessKinds[text as Access]?.name ?? text;
+  if (name === 'access') return accessKinds[text as keyof typeof accessKinds]?.name ?? text;
   return name === 'origins' ? text.replace(/^https:\/\//, '') : text;
 }
 

@@ -64,8 +64,12 @@ function formatRate(lengthMs: number): string {
   return count === 1 ? `per ${unit}` : `per ${count} ${unit}s`;
 }
 
-function getChartProps(intervals: readonly Interval[], lengthMs: number, values: readonly (number | undefined)[]) {
-  const ticks = getNumberTicks(Math.max(...values.map((value) => value ?? 0)));
+function getChartProps<Row extends Interval>(
+  intervals: readonly Row[],
+  lengthMs: number,
+  getValue: (row: Row) => number | undefined,
+) {
+  const ticks = getNumberTicks(Math.max(...intervals.map((row) => getValue(row) ?? 0)));
   const format = (at: unknown) => formatInterval(String(at), lengthMs);
   return {
     h: 160,
@@ -109,11 +113,6 @@ type Counts = Interval & { calls: number; errors: number };
 function CallsChart({ counts, lengthMs }: { counts: readonly Counts[]; lengthMs: number }) {
   const formatSum = (name: 'calls' | 'errors') =>
     counts.reduce((sum, count) => sum + count[name], 0).toLocaleString('en');
-  const chartProps = getChartProps(
-    counts,
-    lengthMs,
-    counts.map(({ calls }) => calls),
-  );
   return (
     <ChartCard
       title={`Calls ${formatRate(lengthMs)}`}
@@ -121,7 +120,7 @@ function CallsChart({ counts, lengthMs }: { counts: readonly Counts[]; lengthMs:
       series={callSeries}
     >
       <BarChart
-        {...chartProps}
+        {...getChartProps(counts, lengthMs, ({ calls }) => calls)}
         data={counts.map(({ at, calls, errors }) => ({ at, OK: calls - errors, Failed: errors }))}
         type="stacked"
         series={callSeries}
@@ -148,11 +147,7 @@ function Charts({ statistics: { buckets, bucket_ms, by_tool }, period }: { stati
       <CallsChart counts={buckets} lengthMs={bucket_ms} />
       <ChartCard title="Duration, ms" text="Median (p50) and 95th percentile (p95)" series={durationSeries}>
         <LineChart
-          {...getChartProps(
-            buckets,
-            bucket_ms,
-            buckets.map(({ p95_ms }) => p95_ms),
-          )}
+          {...getChartProps(buckets, bucket_ms, ({ p95_ms }) => p95_ms)}
           data={buckets.map(({ at, p50_ms, p95_ms }) => ({ at, p50: p50_ms ?? null, p95: p95_ms ?? null }))}
           curveType="linear"
           connectNulls={false}

@@ -53,7 +53,7 @@ function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
     Outcome: <OutcomeBadge call={call} />,
     Reason: getReason(call),
     Server: (
-      <TextLink to={`/servers/${call.server}`} inherit>
+      <TextLink to={`/servers/${call.server}`} inherit className="th-mono">
         {toVisible(call.server)}
       </TextLink>
     ),

@@ -1,15 +1,16 @@
 import { Badge, Text } from '@mantine/core';
 import { type FailureGroup, getFailureGroup } from '@toolhost/errors/errors';
 import type { Call } from '../api-types.ts';
+import { accessKinds } from '../ui/text/access-badge.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { outcomeLabels } from './call-filter.ts';
 
 export const callerLabels: { [kind: string]: string } = {
-  api_key: 'API key',
-  oauth: 'Login (OAuth)',
-  login: 'Login',
-  caller_token: 'Caller token',
-  try_out: 'Try-out',
+  api_key: accessKinds.api_key.name,
+  oauth: accessKinds.oauth.name,
+  login: accessKinds.login.name,
+  caller_token: accessKinds.caller_token.name,
+  try_out: 'Try it',
   playground: 'Playground',
 };
 

@@ -34,7 +34,11 @@ export function CallList<Row extends Call>({ label, rows, columns, getGroup, isS
           </UnstyledButton>
         }
       >
-        {isSingleServer ? view && `view ${toVisible(view)}` : toVisible(view ? `${server}/${view}` : server)}
+        {isSingleServer ? (
+          view && `view ${toVisible(view)}`
+        ) : (
+          <span className="th-mono">{toVisible(view ? `${server}/${view}` : server)}</span>
+        )}
       </RowName>
     ),
   };

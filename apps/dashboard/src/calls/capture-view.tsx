@@ -47,9 +47,7 @@ export function CaptureView({ call, capture }: Props) {
         Captured without credentials. Deleted <Time at={capture.expires_at} />.
       </Hint>
       {shortened && (
-        <Text size="sm">
-          Truncated because of its size: {shortened.map((part) => shortenedLabels[part]).join(', ')}.
-        </Text>
+        <Text>Truncated because of its size: {shortened.map((part) => shortenedLabels[part]).join(', ')}.</Text>
       )}
       {args && (
         // The link only fills the form. It sends nothing.
@@ -67,9 +65,7 @@ export function CaptureView({ call, capture }: Props) {
         {args ? (
           <CodeBlock code={toVisibleJson(args)} label="arguments" />
         ) : (
-          <Text size="sm">
-            {capture.arguments_bytes} bytes were too large to store, so the call cannot be replayed.
-          </Text>
+          <Text>{capture.arguments_bytes} bytes were too large to store, so the call cannot be replayed.</Text>
         )}
       </CaptureSection>
       {request && (

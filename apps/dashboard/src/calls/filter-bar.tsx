@@ -29,7 +29,7 @@ export function FilterBar({ filter, isNarrowed, isSingleServer, change, clear, c
     clear();
   };
   const keys = useOperationQuery([...queryKeys.keys, 'choices'], 'listApiKeys', { limit: 200 });
-  const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: toVisible(name) })) ?? [];
+  const serverChoices = servers.map(({ slug, name }) => ({ value: slug, label: toVisible(name) }));
   const keyChoices = keys.data?.keys.map(({ id, name }) => ({ value: id, label: toVisible(name) })) ?? [];
   const getFilterProps = (name: keyof CallFilter, label: string) => ({
     label,

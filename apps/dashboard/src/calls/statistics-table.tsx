@@ -7,14 +7,12 @@ import { TextLink } from '../ui/text/text-link.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { type CallFilter, getIntervals, type Period, toCallQuery } from './call-filter.ts';
 
-type StatisticsFilter = Pick<CallFilter, 'server' | 'tool' | 'period'>;
-
 /**
  * Fetches call statistics for the workspace, a server, or a tool: in intervals, or for the whole period. Null if the
  * service does not collect them.
  */
 export function useStatistics(filter: CallFilter, { hasIntervals }: { hasIntervals: boolean }) {
-  const { server, tool, period }: StatisticsFilter = filter;
+  const { server, tool, period } = filter;
   return useQuery({
     queryKey: queryKeys.statistics({ server, tool, period, hasIntervals }),
     queryFn: ({ signal }) => {

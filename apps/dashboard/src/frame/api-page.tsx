@@ -94,11 +94,7 @@ function Operation({
         <Badge miw="max-content">{more['x-scope']}</Badge>
       </Group>
       <Text mt={4}>{summary}.</Text>
-      {description && (
-        <Text size="sm" c="dimmed">
-          {description}
-        </Text>
-      )}
+      {description && <Text c="dimmed">{description}</Text>}
       {fields.length > 0 && (
         <Collapsible label={`${operationId} parameters (${fields.length})`}>
           <Rows

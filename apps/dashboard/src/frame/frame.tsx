@@ -145,7 +145,7 @@ function ConnectionAlert() {
   if (!isUnreachable) return null;
   return (
     <Alert color="yellow" icon={<IconWifiOff size={18} />} title="Connection lost" role="alert" className="th-notice">
-      <Text size="sm">This page may be out of date. Your input is kept. Reconnecting…</Text>
+      <Text>This page may be out of date. Your input is kept. Reconnecting…</Text>
     </Alert>
   );
 }
@@ -164,7 +164,7 @@ function SessionAlert() {
       role="alert"
       className="th-notice"
     >
-      <Text size="sm">Your input is kept. Sign in in a new tab, then return here and try again.</Text>
+      <Text>Your input is kept. Sign in in a new tab, then return here and try again.</Text>
       <Group mt="xs" gap="sm">
         <Button component="a" href={`${basePath}/login?return_to=${basePath}/servers`} target="_blank" rel="noopener">
           Sign in in a new tab

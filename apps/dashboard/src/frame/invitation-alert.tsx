@@ -1,6 +1,5 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { IconUsers } from '@tabler/icons-react';
-import type { Workspace } from '../api-types.ts';
 import { toVisible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
 import { useSwitchWorkspace } from './workspace-switcher.tsx';
@@ -13,29 +12,26 @@ export function InvitationAlert() {
   if (joinedWorkspaces.length === 0) return null;
   return (
     <Alert color="accent" icon={<IconUsers size={18} />} title="You were invited">
-      <Text size="sm">You have joined {joinedWorkspaces.length === 1 ? 'another workspace' : 'other workspaces'}:</Text>
+      <Text>You have joined {joinedWorkspaces.length === 1 ? 'another workspace' : 'other workspaces'}:</Text>
       {joinedWorkspaces.slice(0, maxListed).map((entry) => (
-        <JoinedWorkspace key={entry.id} entry={entry} onOpen={() => switchWorkspace.mutate(entry)} />
+        <Group key={entry.id} gap="sm" mt="xs">
+          <Text>
+            <bdi>{toVisible(entry.name)}</bdi>, as {entry.role}
+          </Text>
+          <Button
+            size="compact-sm"
+            variant="default"
+            onClick={() => switchWorkspace.mutate(entry)}
+            aria-label={`Open ${toVisible(entry.name)}`}
+          >
+            Open
+          </Button>
+        </Group>
       ))}
-      <Text size="sm" mt="xs">
-        Anything you create there belongs to that workspace. Your own workspace is not affected.
-      </Text>
+      <Text mt="xs">Anything you create there belongs to that workspace. Your own workspace is not affected.</Text>
     </Alert>
   );
 }
 
 /** Maximum number of workspaces listed. The workspace switcher has all of them. */
 const maxListed = 5;
-
-function JoinedWorkspace({ entry: { name, role }, onOpen }: { entry: Workspace; onOpen: () => void }) {
-  return (
-    <Group gap="sm" mt="xs">
-      <Text size="sm">
-        <bdi>{toVisible(name)}</bdi>, as {role}
-      </Text>
-      <Button size="compact-sm" variant="default" onClick={onOpen} aria-label={`Open ${toVisible(name)}`}>
-        Open
-      </Button>
-    </Group>
-  );
-}

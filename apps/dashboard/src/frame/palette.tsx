@@ -28,10 +28,17 @@ import { useCanEdit, useSession } from './session.ts';
 import { useSwitchWorkspace } from './workspace-switcher.tsx';
 
 /** Destination or action. The search matches `label` and `about`. */
-type Entry = { id: string; label: string; about?: string; Icon?: typeof IconSearch; run: () => void };
-type Navigate = (to: string) => void;
+type Entry = { id: string; label: string; about?: string | undefined; run: () => void };
+type CreateLink = (label: string, to: string, about?: string) => Entry;
 
-const icons: { [group: string]: typeof IconSearch } = {
+/** Icons of entries, by path, and of groups. */
+const icons: { [pathOrGroup: string]: typeof IconSearch } = {
+  ...Object.fromEntries(pages.map(({ to, Icon }) => [to, Icon])),
+  '/api-reference': IconApi,
+  '/keys?new': IconKey,
+  '/servers/new': IconPlus,
+  '/servers/new/import': IconFileUpload,
+  '/servers/new/gallery': IconServer2,
   Servers: IconServer2,
   Tools: IconTool,
   'API keys': IconKey,
@@ -58,11 +65,11 @@ export function Palette({ searchRequests, takeTyped }: Props) {
   const navigate = useNavigate();
   // biome-ignore lint/correctness/useExhaustiveDependencies: it reopens on each request
   useEffect(() => spotlight.open(), [searchRequests]);
-  const go: Navigate = (to) => void navigate(to);
-  const ownGroups = useOwnGroups(go);
+  const createLink: CreateLink = (label, to, about) => ({ id: to, label, about, run: () => void navigate(to) });
+  const ownGroups = useOwnGroups(createLink);
   const { results, isStale } = useSearchResults(query.trim());
   const groups = [
-    ...(results ? toGroups(results, go) : []),
+    ...(results ? toGroups(results, createLink) : []),
     ...ownGroups.map(([name, entries]) => [name, filterEntries(entries, query)] as const),
   ];
   const entryIds = groups.flatMap(([, entries]) => entries.map(({ id }) => id)).join();
@@ -96,12 +103,12 @@ export function Palette({ searchRequests, takeTyped }: Props) {
           ([name, entries]) =>
             entries.length > 0 && (
               <Spotlight.ActionsGroup key={name} label={name}>
-                {entries.map(({ id, label, about, Icon = icons[name] ?? IconFile, run }) => (
+                {entries.map(({ id, label, about, run }) => (
                   <Spotlight.Action
                     key={id}
                     label={label}
                     onClick={run}
-                    leftSection={<Icon size={16} stroke={1.5} aria-hidden />}
+                    leftSection={<EntryIcon id={id} group={name} />}
                     rightSection={about}
                   />
                 ))}
@@ -119,6 +126,11 @@ export function Palette({ searchRequests, takeTyped }: Props) {
       </Spotlight.Footer>
     </Spotlight.Root>
   );
+}
+
+function EntryIcon({ id, group }: { id: string; group: string }) {
+  const Icon = icons[id] ?? icons[group] ?? IconFile;
+  return <Icon size={16} stroke={1.5} aria-hidden />;
 }
 
 /** Selects the first entry of each new list. It is rendered after the list, whose ID it needs. */
@@ -144,63 +156,41 @@ function useSearchResults(searchText: string) {
   return { results: searchText === '' ? undefined : data, isStale: isFetching || query !== searchText };
 }
 
-function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate): [string, Entry[]][] {
+function toGroups({ servers, tools, keys, calls }: SearchResults, createLink: CreateLink): [string, Entry[]][] {
   return [
-    [
-      'Servers',
-      servers.map(({ slug, name }) => ({
-        id: `server ${slug}`,
-        label: toVisible(name),
-        about: slug,
-        run: () => go(`/servers/${slug}`),
-      })),
-    ],
+    ['Servers', servers.map(({ slug, name }) => createLink(toVisible(name), `/servers/${slug}`, slug))],
     [
       'Tools',
-      tools.map(({ server, tool }) => ({
-        id: `tool ${server} ${tool}`,
-        label: toVisible(tool),
-        about: server,
-        run: () => go(`/servers/${server}/tools?tool=${encodeURIComponent(tool)}`),
-      })),
+      tools.map(({ server, tool }) =>
+        createLink(toVisible(tool), `/servers/${server}/tools?tool=${encodeURIComponent(tool)}`, server),
+      ),
     ],
     [
       'API keys',
-      keys.map(({ id, name, works }) => ({
-        id,
-        label: toVisible(name),
-        about: works ? id : `${id}, inactive`,
-        run: () => go(`/keys?query=${encodeURIComponent(id)}`),
-      })),
+      keys.map(({ id, name, works }) =>
+        createLink(toVisible(name), `/keys?query=${encodeURIComponent(id)}`, works ? id : `${id}, inactive`),
+      ),
     ],
     [
       'Calls',
-      calls.map(({ id, server, tool, outcome }) => ({
-        id,
-        label: `${toVisible(tool)}: ${outcomeLabels[outcome] ?? outcome}`,
-        about: `${server} · ${id}`,
-        run: () => go(`/calls?call=${id}`),
-      })),
+      calls.map(({ id, server, tool, outcome }) => {
+        const label = `${toVisible(tool)}: ${outcomeLabels[outcome] ?? outcome}`;
+        return createLink(label, `/calls?call=${id}`, `${server} · ${id}`);
+      }),
     ],
   ];
 }
 
 /** Returns the dashboard's own entries: pages, actions, other workspaces, and guides. */
-function useOwnGroups(go: Navigate): [string, Entry[]][] {
+function useOwnGroups(createLink: CreateLink): [string, Entry[]][] {
   const canEdit = useCanEdit();
   const { workspace, workspaces } = useSession();
   const switchWorkspace = useSwitchWorkspace();
-  const createLink = (label: string, to: string, Icon: typeof IconSearch): Entry => ({
-    id: to,
-    label,
-    Icon,
-    run: () => go(to),
-  });
   const actions = [
-    createLink('New server', '/servers/new', IconPlus),
-    createLink('Import an API description', '/servers/new/import', IconFileUpload),
-    createLink('Start from a gallery example', '/servers/new/gallery', IconServer2),
-    createLink('New API key', '/keys?new', IconKey),
+    createLink('New server', '/servers/new'),
+    createLink('Import an API description', '/servers/new/import'),
+    createLink('Start from an example', '/servers/new/gallery'),
+    createLink('New API key', '/keys?new'),
   ];
   const switchEntries = workspaces
     .filter(({ id }) => id !== workspace.id)
@@ -209,13 +199,7 @@ function useOwnGroups(go: Navigate): [string, Entry[]][] {
       return { id: other.id, label, about: 'Another workspace', run: () => switchWorkspace.mutate(other) };
     });
   return [
-    [
-      'Pages',
-      [
-        ...pages.map(({ to, label, Icon }) => createLink(label, to, Icon)),
-        createLink('REST API', '/api-reference', IconApi),
-      ],
-    ],
+    ['Pages', [...pages.map(({ to, label }) => createLink(label, to)), createLink('REST API', '/api-reference')]],
     ['Actions', [...(canEdit ? actions : []), ...switchEntries]],
     ['Guides', getGuideEntries()],
   ];

@@ -13,7 +13,7 @@ export function SchemeSwitch() {
   return (
     <Menu position="top-end" withinPortal>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Theme">
+        <ActionIcon size="lg" aria-label="Theme">
           <Current size={16} stroke={1.5} />
         </ActionIcon>
       </Menu.Target>

@@ -1,20 +1,14 @@
-import { useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
-import { api } from '../api.ts';
 import type { Session } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
+import { useOperationQuery } from '../use-operation-query.ts';
 
 const Context = createContext<Session | undefined>(undefined);
 
 export const SessionProvider = Context.Provider;
 
 export function useSessionQuery() {
-  return useQuery({
-    queryKey: queryKeys.session,
-    queryFn: ({ signal }) => api('getSession', {}, { signal }),
-    staleTime: 0,
-    refetchOnWindowFocus: 'always',
-  });
+  return useOperationQuery(queryKeys.session, 'getSession', {}, { staleTime: 0, refetchOnWindowFocus: 'always' });
 }
 
 /** Returns the session of the signed-in user. @throws Error outside the frame */

@@ -1,8 +1,7 @@
-import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Button, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconPlugConnected } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getFailureGroup } from '@toolhost/errors/errors';
-import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { api } from '../api.ts';
 import type { Call, Statistics } from '../api-types.ts';
@@ -35,26 +34,23 @@ type Props = {
   server?: string;
   /** Server to suggest if there were no calls. */
   newestSlug: string;
-  children?: ReactNode;
 };
 
 /** Call activity of a period: counts, failures, and the most called servers or tools. */
-export function Activity({ server, newestSlug, children }: Props) {
+export function Activity({ server, newestSlug }: Props) {
   const callFilter = useCallFilter({ server, defaultPeriod: '7d' });
   const { period } = callFilter.filter;
   const statisticsQuery = useStatistics(callFilter.filter, { hasIntervals: false });
   const title = server ? 'Most-called tools' : 'Busiest servers';
   return (
     <Stack gap="md">
-      <Group justify="space-between">
-        <SegmentedControl
-          aria-label="Time"
-          data={periods}
-          value={period}
-          onChange={(next) => callFilter.change('period', next)}
-        />
-        {children}
-      </Group>
+      <SegmentedControl
+        aria-label="Time"
+        data={periods}
+        value={period}
+        onChange={(next) => callFilter.change('period', next)}
+        style={{ alignSelf: 'start' }}
+      />
       <Loaded query={statisticsQuery}>
         {(statistics) =>
           statistics?.by_server.length ? (
@@ -91,8 +87,8 @@ function Figures({ statistics, isSingleServer }: { statistics: Statistics; isSin
   const figures: [label: string, value: number | string, note?: string][] = [
     ['Calls', calls],
     ['Failed', errors, errors > 0 ? percent : ''],
-    isSingleServer ? ['Median duration', formatMs(p50_ms)] : ['Servers called', formatCount(by_server)],
-    isSingleServer ? ['95th percentile', formatMs(p95_ms)] : ['Tools called', formatCount(by_tool)],
+    isSingleServer ? ['Duration, p50', formatMs(p50_ms)] : ['Servers called', formatCount(by_server)],
+    isSingleServer ? ['Duration, p95', formatMs(p95_ms)] : ['Tools called', formatCount(by_tool)],
   ];
   return (
     <dl className="th-figures">
@@ -149,12 +145,7 @@ function Failures({ callFilter, isSingleServer }: FailuresProps) {
   const failedFilter = { server, period, outcome: 'failed' };
   const query = useQuery({
     queryKey: queryKeys.calls({ ...failedFilter, limit: maxFailedCalls }),
-    queryFn: ({ signal }) =>
-      api(
-        'listCalls',
-        { ...toCallQuery({ ...callFilter.filter, outcome: 'failed' }), limit: maxFailedCalls },
-        { signal },
-      ),
+    queryFn: ({ signal }) => api('listCalls', { ...toCallQuery(failedFilter), limit: maxFailedCalls }, { signal }),
     refetchInterval: 15_000,
   });
   const pending = usePendingActions(server).data?.servers.filter(

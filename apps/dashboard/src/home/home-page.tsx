@@ -84,7 +84,7 @@ function RecentChanges() {
               <List.Item key={event.id}>
                 <Actor event={event} /> {lowerFirst(formatOperation(event.operation))}
                 {event.target !== undefined && ': '}
-                {event.target !== undefined && <Target event={event} isInline />}
+                {event.target !== undefined && <Target event={event} />}
                 <Text span inherit c="dimmed">
                   {' '}
                   · <Time at={event.at} />

@@ -65,15 +65,15 @@ function NewKey({ createdKey, replaced, onClose }: NewKeyProps) {
   return (
     <Stack gap="sm">
       <ShownOnce code={createdKey.key} label="API key" />
-      <Text size="sm">With an agent{isManaging || knownPath ? '' : ' (replace SLUG with the server slug)'}:</Text>
+      <Text>With an agent{isManaging || knownPath ? '' : ' (replace SLUG with the server slug)'}:</Text>
       <CodeBlock code={getClaudeCodeCommand({ ...client, token: createdKey.key })} label="command for Claude Code" />
       {isManaging && (
         <>
-          <Text size="sm">With the REST API or the command line:</Text>
+          <Text>With the REST API or the command line:</Text>
           <CodeBlock code={curl} label="request with curl" />
         </>
       )}
-      {replaced && <Text size="sm">Revoking the old key also revokes keys created with it.</Text>}
+      {replaced && <Text>Revoking the old key also revokes keys created with it.</Text>}
       {revoke.error && <ProblemAlert error={revoke.error} />}
       <Group justify="flex-end" mt="sm">
         <Button {...(replaced && { variant: 'default' })} onClick={onClose}>

@@ -74,9 +74,8 @@ export function KeyForm({ replaced, createMutation, onCancel }: Props) {
   };
   const keepOptions =
     expiresAt === undefined ? [] : [{ value: keepExpiry, label: `Unchanged: ${formatExactTime(expiresAt)}` }];
-  const servers = choices.data?.map(({ slug, name }) => ({ value: slug, label: toVisible(name) })) ?? [];
-  const listedViews =
-    choices.data?.flatMap(({ slug, views: names = [] }) => names.map((name) => `${slug}/${name}`)) ?? [];
+  const servers = choices.map(({ slug, name }) => ({ value: slug, label: toVisible(name) }));
+  const listedViews = choices.flatMap(({ slug, views: names = [] }) => names.map((name) => `${slug}/${name}`));
   // Views of a replaced key may belong to servers that are not in the list.
   const views = [...new Set([...form.values.views, ...listedViews])];
   return (

@@ -50,12 +50,12 @@ const columns: Column<ApiKey>[] = [
   {
     label: 'Servers',
     narrow: 'hidden',
-    cell: ({ servers = [], views = [] }) => <Names list={[...servers, ...views]} empty="all servers" />,
+    cell: ({ servers = [], views = [] }) => <Names list={[...servers, ...views]} empty="All servers" />,
   },
   {
     label: 'Last used',
     narrow: 'labeled',
-    cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never'),
+    cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'Never'),
   },
   { label: 'Status', narrow: 'end', cell: (key) => <Status apiKey={key} /> },
 ];
@@ -65,7 +65,7 @@ function Status({ apiKey }: { apiKey: ApiKey }) {
   const at = revoked_at ?? expires_at;
   return (
     <>
-      {revoked_at ? 'revoked' : hasEnded(apiKey) ? 'expired' : 'active'}
+      {hasEnded(apiKey) ? <span className="th-ended">{revoked_at ? 'Revoked' : 'Expired'}</span> : 'Active'}
       {at && (
         <SecondLine>
           {!revoked_at && !hasEnded(apiKey) && 'expires '}

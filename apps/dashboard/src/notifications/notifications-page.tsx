@@ -58,12 +58,13 @@ function MailSection() {
         {({ events, email, mail_available: isAvailable }) => (
           <Stack gap="sm">
             <Hint>{formatMailStatus(isAvailable, email)}</Hint>
-            <EventChoice
-              aria-label="Email notifications"
-              value={choose.isPending ? choose.variables : events}
-              onChange={(selected) => choose.mutate(selected as NotificationEvent[])}
-              disabled={!isAvailable || email === undefined}
-            />
+            {isAvailable && email !== undefined && (
+              <EventChoice
+                aria-label="Email notifications"
+                value={choose.isPending ? choose.variables : events}
+                onChange={(selected) => choose.mutate(selected as NotificationEvent[])}
+              />
+            )}
           </Stack>
         )}
       </Loaded>
@@ -92,9 +93,9 @@ const columns: Column<NotificationRecord>[] = [
 ];
 
 function formatState(state: NotificationRecord['deliveries'][number]['state'], attempts: number): string {
-  if (state === 'delivered') return 'delivered';
-  if (state === 'failed') return `failed after ${attempts} attempts`;
-  return attempts === 0 ? 'pending' : 'retrying';
+  if (state === 'delivered') return 'Delivered';
+  if (state === 'failed') return `Failed after ${attempts} attempts`;
+  return attempts === 0 ? 'Pending' : 'Retrying';
 }
 
 function HistorySection() {

@@ -109,7 +109,7 @@ function NewSecret({ savedWebhook, onClose }: { savedWebhook: NewWebhook; onClos
   return (
     <Stack gap="sm">
       <ShownOnce code={savedWebhook.secret} label="webhook secret" />
-      <Text size="sm">
+      <Text>
         The receiver uses it to verify the webhook-signature header, as defined by Standard Webhooks. Its libraries
         accept the secret exactly as shown.
       </Text>

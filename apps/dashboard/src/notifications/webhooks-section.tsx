@@ -25,7 +25,7 @@ const columns: Column<Webhook>[] = [
       <RowName
         name={
           <>
-            <span className="th-mono">{toVisible(origin)}/…</span> {paused_at && <Badge>paused</Badge>}
+            <span className="th-mono">{toVisible(origin)}/…</span> {paused_at && <Badge>Paused</Badge>}
           </>
         }
       >
@@ -35,7 +35,7 @@ const columns: Column<Webhook>[] = [
   },
   {
     label: 'Events',
-    cell: ({ events }) => <Names list={events.map((event) => notificationEvents[event].label)} empty="none" />,
+    cell: ({ events }) => <Names list={events.map((event) => notificationEvents[event].label)} empty="None" />,
   },
   { label: 'Created', narrow: 'hidden', cell: ({ created_at }) => <Time at={created_at} /> },
 ];

@@ -28,11 +28,7 @@ export function ExchangeView({ exchange, isRunning }: { exchange: Exchange; isRu
           isRunning={isRunning && index === steps.length - 1}
         />
       ))}
-      {isStopped && (
-        <Text size="sm" c="dimmed">
-          Stopped.
-        </Text>
-      )}
+      {isStopped && <Text c="dimmed">Stopped.</Text>}
       {error !== undefined && <ProblemAlert error={error} title="The conversation ended here" />}
     </Stack>
   );
@@ -44,7 +40,7 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
     <Stack gap="xs">
       {thought !== '' && (
         <Collapsible label="Model reasoning">
-          <Text size="sm" c="dimmed" className="th-value">
+          <Text c="dimmed" className="th-value">
             {toVisible(thought)}
           </Text>
         </Collapsible>
@@ -57,7 +53,7 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
       {isRunning && !reply && (
         <Group gap="xs">
           <Loader size="xs" />
-          <Text size="sm" c="dimmed">
+          <Text c="dimmed">
             {pendingTool === undefined
               ? 'The model is replying…'
               : `The model is preparing a call to ${toVisible(pendingTool)}…`}
@@ -108,16 +104,12 @@ function CallView({ call: { toolCall, result, fallbackText }, isRunning }: { cal
         <Text fw={600} className="th-mono">
           {toVisible(toolCall.tool === tool ? tool : `${toolCall.tool}: ${tool}`)}
         </Text>
-        {result && (
-          <Text size="sm" c="dimmed">
-            {formatTime(result.timing, result.estimated_tokens)}
-          </Text>
-        )}
+        {result && <Text c="dimmed">{formatTime(result.timing, result.estimated_tokens)}</Text>}
       </Group>
       <Code block className="th-args">
         {toVisible(args ? JSON.stringify(args) : toolCall.arguments)}
       </Code>
-      {fallbackText !== undefined && <Text size="sm">{toVisible(fallbackText)}</Text>}
+      {fallbackText !== undefined && <Text>{toVisible(fallbackText)}</Text>}
       {result && (
         <Collapsible label="Response and request">
           <ToolResultSides result={result} isNarrow />
@@ -149,9 +141,7 @@ export function CallConfirmation({ toolCall }: { toolCall: ToolCallPart }) {
   const { tool, args } = unwrapCall(toolCall);
   return (
     <>
-      <Text size="sm">
-        The model wants to call {toVisible(tool)}. This tool is not read-only and may change data at the API.
-      </Text>
+      <Text>The model wants to call {toVisible(tool)}. This tool is not read-only and may change data at the API.</Text>
       <CodeBlock code={indentJson(args ? JSON.stringify(args) : asText(toolCall.arguments))} label="arguments" />
     </>
   );

@@ -1,5 +1,4 @@
 import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { defaultModelUrls, type ModelKind } from '@toolhost/server/model';
 import { useState } from 'react';
 import { api } from '../api.ts';
@@ -13,6 +12,7 @@ import { Collapsible } from '../ui/collapsible.tsx';
 import { SecretInput } from '../ui/secret-input.tsx';
 import { FormErrorAlert } from '../ui/states/form-error-alert.tsx';
 import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-operation-query.ts';
 import type { ModelRequest } from './conversation.ts';
 
 /** Model settings as entered. They stay in this tab, including the key, until the tab is closed. */
@@ -46,10 +46,7 @@ export function useModel() {
     sessionStorage.setItem(storageKey, JSON.stringify(next));
     setSettings(next);
   };
-  const { data: models = [] } = useQuery({
-    queryKey: queryKeys.models,
-    queryFn: async ({ signal }) => (await api('listModels', {}, { signal })).models,
-  });
+  const { models = [] } = useOperationQuery(queryKeys.models, 'listModels', {}).data ?? {};
   const { saved = models[0]?.name, kind, url, model, key } = settings;
   const stored = models.find(({ name }) => name === saved);
   const customModel = { kind, model, url: url || undefined, key: key || undefined };
@@ -95,7 +92,7 @@ function SavedModelNote({ stored, onDeleted }: { stored: StoredModel; onDeleted:
   });
   return (
     <Group justify="space-between" gap="xs">
-      <Text size="sm" c="dimmed">
+      <Text c="dimmed">
         At {toVisible(new URL(stored.url).host)}
         {stored.has_key ? ', with a stored key' : ', without a key'}.
       </Text>
@@ -171,7 +168,7 @@ function SaveModel({ settings, onStored }: { settings: ModelSettings; onStored: 
   const otherErrors = { ...formErrors, problems: formErrors.problems.filter(({ path }) => path !== 'name') };
   return (
     <Collapsible label="Save for workspace">
-      <Text size="sm" c="dimmed">
+      <Text c="dimmed">
         Everyone in the workspace who can call tools can then use it. The key is encrypted and never shown again.
       </Text>
       <TextInput

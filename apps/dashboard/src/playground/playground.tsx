@@ -83,9 +83,7 @@ function Conversation({ conversation: { shown, isRunning } }: { conversation: Co
   if (!shown) return null;
   return (
     <Stack gap="lg" role="log" aria-label="Conversation" aria-busy={isRunning}>
-      <Text size="sm" c="dimmed">
-        {toVisible(`${formatTarget(shown.target)} · ${shown.model}`)}
-      </Text>
+      <Text c="dimmed">{toVisible(`${formatTarget(shown.target)} · ${shown.model}`)}</Text>
       {shown.exchanges.map((exchange, index) => (
         <ExchangeView
           // biome-ignore lint/suspicious/noArrayIndexKey: an exchange has no identity except its index
@@ -111,7 +109,7 @@ function Composer({ conversation, target, model }: ComposerProps) {
   if (hasOtherTarget && !isRunning)
     return (
       <Group justify="flex-end" gap="sm" className="th-composer">
-        <Text size="sm" c="dimmed" flex="1 1 14rem">
+        <Text c="dimmed" flex="1 1 14rem">
           {toVisible(`Now selected: ${formatTarget(target)} · ${model.name}`)}
         </Text>
         <Button variant="default" onClick={conversation.startNew}>
@@ -147,11 +145,7 @@ function Composer({ conversation, target, model }: ComposerProps) {
         maxLength={20_000}
       />
       <Group justify="flex-end" gap="sm">
-        {model.name === '' && (
-          <Text size="sm" c="dimmed">
-            Enter a model name first.
-          </Text>
-        )}
+        {model.name === '' && <Text c="dimmed">Enter a model name first.</Text>}
         {shown && !isRunning && (
           <Button variant="default" onClick={conversation.startNew}>
             New conversation

@@ -17,11 +17,7 @@ const collapseLength = 240;
 /** List of changes in plain language, each with its values. */
 export function ChangeList({ changes, labels, label }: Props) {
   if (changes.length === 0) {
-    return (
-      <Text size="sm" c="dimmed">
-        No differences.
-      </Text>
-    );
+    return <Text c="dimmed">No differences.</Text>;
   }
   return (
     <Stack component="section" gap="xs" aria-label={label}>
@@ -41,9 +37,7 @@ export function ChangeList({ changes, labels, label }: Props) {
           );
         return (
           <div key={path}>
-            <Text size="sm" fw={500}>
-              {toVisible(text)}
-            </Text>
+            <Text fw={500}>{toVisible(text)}</Text>
             {sides}
           </div>
         );

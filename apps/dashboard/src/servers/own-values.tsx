@@ -1,7 +1,7 @@
 import { Alert, Anchor, Badge, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconAlertTriangle, IconUserKey } from '@tabler/icons-react';
 import { getFieldHosts } from '@toolhost/tool-config/field-hosts';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'react-router';
 import { api } from '../api.ts';
 import type { JsonObject, OwnValues } from '../api-types.ts';
@@ -10,6 +10,7 @@ import { getFieldError, getFormErrors } from '../ui/actions/form-errors.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
 import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
+import { Form } from '../ui/form.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { SecretInput } from '../ui/secret-input.tsx';
 import { Section } from '../ui/section.tsx';
@@ -44,7 +45,7 @@ export function OwnValuesSection() {
       {fields.length > 0 && (
         <Stack gap="sm" px="md" pb="md">
           {config.oauth ? (
-            <Text size="sm">Values belong to each login. To change them, log in again with your MCP client.</Text>
+            <Text>Values belong to each login. To change them, log in again with your MCP client.</Text>
           ) : (
             <ValuesForm fields={fields} stored={current} />
           )}
@@ -62,7 +63,6 @@ function ValuesForm({ fields, stored }: FormProps) {
   const { slug } = server;
   const hosts = getFieldHosts(config);
   const [entered, setEntered] = useState<Record<string, string>>({});
-  const names = fields.map(({ name }) => asText(name));
   const isStored = (name: string) => stored?.provided.includes(name) === true && !stored.refused.includes(name);
   const getText = (field: JsonObject) => {
     const name = asText(field.name);
@@ -81,16 +81,13 @@ function ValuesForm({ fields, stored }: FormProps) {
     onSuccess: () => setEntered({}),
   });
   const formErrors = getFormErrors(save, values);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (Object.keys(values).length > 0) save.mutate(values);
-  };
+  const hasValues = Object.keys(values).length > 0;
   return (
-    <form onSubmit={submit} noValidate>
+    <Form onSubmit={() => hasValues && save.mutate(values)}>
       <Stack gap="sm" maw={640}>
         {formErrors.failure && <ProblemAlert error={formErrors.failure} title="Your values were not saved" />}
-        {fields.map((field, index) => {
-          const name = names[index] ?? '';
+        {fields.map((field) => {
+          const name = asText(field.name);
           const Input = field.secret === false ? TextInput : SecretInput;
           const isRefused = stored?.refused.includes(name) === true && entered[name] === undefined;
           return (
@@ -119,12 +116,12 @@ function ValuesForm({ fields, stored }: FormProps) {
           );
         })}
         <Group>
-          <Button type="submit" loading={save.isPending} disabled={Object.keys(values).length === 0}>
+          <Button type="submit" loading={save.isPending} disabled={!hasValues}>
             Save values
           </Button>
         </Group>
       </Stack>
-    </form>
+    </Form>
   );
 }
 
@@ -191,7 +188,7 @@ export function MissingValuesAlert() {
   if (!stored || missing.length === 0) return null;
   return (
     <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="This server needs your values">
-      <Text size="sm">
+      <Text>
         {`Calls use the values of the person who calls. Yours are missing: ${toVisible(missing.map(({ label }) => asText(label)).join(', '))}.`}
         {config.oauth !== undefined && ' Log in with an MCP client to enter them.'}
       </Text>

@@ -1,9 +1,11 @@
-import { Box, NativeSelect } from '@mantine/core';
-import { Fragment } from 'react';
+import { ActionIcon, Box, Menu, Modal, NativeSelect } from '@mantine/core';
+import { IconDots } from '@tabler/icons-react';
+import { Fragment, lazy, Suspense, useState } from 'react';
 import { NavLink, Outlet, useLocation, useNavigate, useOutletContext, useParams } from 'react-router';
 import { isNotFound } from '../api.ts';
 import type { ServerDetail } from '../api-types.ts';
 import { NotFoundPage } from '../frame/not-found-page.tsx';
+import { useCanEdit } from '../frame/session.ts';
 import type { Guide } from '../guides.ts';
 import { CopyButton } from '../ui/actions/copy-button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
@@ -11,7 +13,7 @@ import { Loaded } from '../ui/states/loaded.tsx';
 import { AccessBadge } from '../ui/text/access-badge.tsx';
 import { toVisible } from '../ui/text/visible.ts';
 import { hasLoginPage } from './access.ts';
-import { EditTags, Tags } from './list/tags.tsx';
+import { Tags } from './list/tags.tsx';
 import { useServer } from './server-queries.ts';
 
 /** Returns the server shown in the tabs. */
@@ -96,8 +98,42 @@ function Heading({ detail }: { detail: ServerDetail }) {
         ...(server.tags?.length ? [['Tags', <Tags key="tags" server={server} />] as const] : []),
       ]}
     >
-      <EditTags server={server} />
+      <ServerMenu detail={detail} />
     </PageHeader>
+  );
+}
+
+const DuplicateForm = lazy(async () => ({ default: (await import('./home/duplicate.tsx')).DuplicateForm }));
+const TagForm = lazy(async () => ({ default: (await import('./list/tag-form.tsx')).TagForm }));
+
+/** Menu of actions on the server, each with a dialog. */
+function ServerMenu({ detail }: { detail: ServerDetail }) {
+  const { server } = detail;
+  const [dialog, setDialog] = useState<'tags' | 'duplicate'>();
+  if (!useCanEdit()) return null;
+  const close = () => setDialog(undefined);
+  return (
+    <>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <ActionIcon variant="default" size="lg" aria-label="Server actions">
+            <IconDots size={16} stroke={1.5} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item onClick={() => setDialog('tags')}>Edit tags</Menu.Item>
+          <Menu.Item onClick={() => setDialog('duplicate')}>Duplicate to…</Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <Suspense>
+        <Modal opened={dialog === 'tags'} onClose={close} title="Edit tags">
+          <TagForm server={server} onDone={close} />
+        </Modal>
+        <Modal opened={dialog === 'duplicate'} onClose={close} title={`Duplicate ${toVisible(server.name)}`} size="lg">
+          <DuplicateForm detail={detail} onClose={close} />
+        </Modal>
+      </Suspense>
+    </>
   );
 }
 

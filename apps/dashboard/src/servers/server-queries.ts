@@ -1,4 +1,4 @@
-import { useQueries, useQuery } from '@tanstack/react-query';
+import { useQueries } from '@tanstack/react-query';
 import type { Input } from '@toolhost/server/operations';
 import { api, orIfNotFound } from '../api.ts';
 import type { Activity } from '../api-types.ts';
@@ -15,10 +15,7 @@ export function useServerPages(listing: Listing) {
 
 /** Fetches servers to choose from. The first 200 are enough for a list. */
 export function useServerChoices() {
-  return useQuery({
-    queryKey: [...queryKeys.servers, 'choices'],
-    queryFn: async ({ signal }) => (await api('listMcpServers', { limit: 200 }, { signal })).servers,
-  });
+  return useOperationQuery([...queryKeys.servers, 'choices'], 'listMcpServers', { limit: 200 }).data?.servers ?? [];
 }
 
 /** Fetches a server with its configuration. Disabled without a slug. */

@@ -11,7 +11,8 @@ import { toVisible } from '../ui/text/visible.ts';
 /** Export and deletion of the workspace. */
 export function ExportAndDeleteSection() {
   const { workspace } = useSession();
-  const isOwner = useIsOwner();
+  // The workspace of local mode belongs to the machine and cannot be deleted.
+  const canDelete = useIsOwner() && workspace.id.startsWith('wsp_');
   const remove = useConfirmation({
     title: ({ name }: Workspace) => `Delete ${toVisible(name)}?`,
     text: () =>
@@ -22,11 +23,13 @@ export function ExportAndDeleteSection() {
     onSuccess: () => location.assign(`${basePath}/`),
   });
   return (
-    <Section title="Export and delete" text="The export contains all configurations, but no secret values.">
+    <Section
+      title={canDelete ? 'Export and delete' : 'Export'}
+      text="The export contains all configurations, but no secret values."
+    >
       <Group gap="sm">
         <ExportButton href={getOperationUrl('exportWorkspace', {})}>Export JSON</ExportButton>
-        {/* The workspace of local mode belongs to the machine and cannot be deleted. */}
-        {isOwner && workspace.id.startsWith('wsp_') && (
+        {canDelete && (
           <Button variant="default" onClick={() => remove.ask(workspace)}>
             Delete workspace…
           </Button>

@@ -54,8 +54,8 @@ function AccessList({ access, isAccessOnly = false }: { access: MemberAccess; is
         .slice(0, isAccessOnly ? 3 : undefined)
         .filter(([, , count]) => count > 0)
         .map(([label, names, count]) => (
-          <Text key={label} size="sm" component="li" style={{ overflowWrap: 'anywhere' }}>
-            <Text span c="dimmed" size="sm">
+          <Text key={label} component="li" style={{ overflowWrap: 'anywhere' }}>
+            <Text span c="dimmed">
               {label}:
             </Text>{' '}
             {formatNames(names, count)}
@@ -181,7 +181,7 @@ export function FormerMembersSection() {
         people.length > 0 && (
           <Section
             title="Former members"
-            text="What they created and can still use. Webhooks are paused until a member confirms them, invitations until an owner does."
+            text="Access that former members still have. Their webhooks need the confirmation of a member, and their invitations that of an owner."
             isFlush
           >
             <Rows label="Former members" columns={columns} rows={people} getKey={({ id }) => id} actions={actions} />

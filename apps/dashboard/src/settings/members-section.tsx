@@ -113,7 +113,7 @@ function MemberName({ person }: { person: MemberOrInvitation }) {
     <RowName
       name={
         <>
-          {formatName(person)} {person.id === user.id && person.name !== 'You' && <Badge>you</Badge>}
+          {formatName(person)} {person.id === user.id && person.name !== 'You' && <Badge>You</Badge>}
         </>
       }
     >

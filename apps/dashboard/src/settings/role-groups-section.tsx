@@ -36,7 +36,7 @@ export function RoleGroupsSection() {
   return (
     <Section
       title="Roles by group"
-      text="At each sign-in, members get the highest role of their groups at the identity provider instead of the role that was set."
+      text="When members sign in, the highest role of their groups at the identity provider replaces their own role."
       isFlush
     >
       <Loaded query={query}>
@@ -64,7 +64,7 @@ export function RoleGroupsSection() {
           roleLabel="Role of the group"
           placeholder="support"
           action="Add"
-          hint="A group makes no one a member. Invite people first."
+          hint="Groups add no members. Invite people first."
           run={({ name: group, role }) => api('setRoleGroups', { role_groups: [...roleGroups, { group, role }] })}
           toast={(_, { name, role }) => `Members in ${name} get the role ${role} when they next sign in`}
           refresh={changedKeys}

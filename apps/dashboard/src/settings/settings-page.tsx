@@ -81,10 +81,7 @@ function WorkspaceSection() {
 function AgentsSection() {
   const { management_url } = useSession();
   return (
-    <Section
-      title="Agents"
-      text="An agent with this command manages servers, signed in as you. There is no key to copy."
-    >
+    <Section title="Agents" text="Lets an agent manage servers with your permissions. It needs no API key.">
       <CodeBlock
         code={getClaudeCodeCommand({ name: 'toolhost', url: management_url, token: undefined })}
         label="command for Claude Code"
@@ -131,8 +128,12 @@ type Row = Partial<Quotas[keyof Quotas]> & { label: string };
 
 const columns: Column<Row>[] = [
   { label: 'Quota', cell: ({ label }) => label },
-  { label: 'Used', cell: ({ used }) => <Count value={used} />, isEndAligned: true },
-  { label: 'Limit', cell: ({ limit }) => limit?.toLocaleString('en') ?? 'unlimited', isEndAligned: true },
+  {
+    label: 'Used',
+    cell: ({ used }) => (used === undefined ? <span className="th-none" /> : <Count value={used} />),
+    isEndAligned: true,
+  },
+  { label: 'Limit', cell: ({ limit }) => limit?.toLocaleString('en') ?? 'Unlimited', isEndAligned: true },
 ];
 
 function QuotasSection() {
@@ -140,7 +141,7 @@ function QuotasSection() {
   return (
     <Section
       title="Quotas"
-      text="Set by the operator of this service. Slugs and changes count across all workspaces of the creator."
+      text="Set by the operator of this service. Slugs and changes include those in other workspaces of the same creator."
       isFlush
     >
       <Loaded query={query}>

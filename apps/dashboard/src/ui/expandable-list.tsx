@@ -25,11 +25,7 @@ export function ExpandableList<Entry>({ entries, count, noun, pageSize = 25, chi
           </Button>
         </Group>
       ) : (
-        hiddenCount > 0 && (
-          <Text size="sm" c="dimmed">
-            {hiddenCount.toLocaleString('en')} more are not shown.
-          </Text>
-        )
+        hiddenCount > 0 && <Text c="dimmed">{hiddenCount.toLocaleString('en')} more are not shown.</Text>
       )}
     </>
   );

@@ -40,16 +40,7 @@ export function PageHeader({ title, section, text, guide, back, facts, children 
         <Group gap="xs" mih={32}>
           {address && (
             <Tooltip label="Guide">
-              <ActionIcon
-                component="a"
-                href={address}
-                target="_blank"
-                rel="noopener"
-                variant="subtle"
-                color="gray"
-                size="lg"
-                aria-label="Guide"
-              >
+              <ActionIcon component="a" href={address} target="_blank" rel="noopener" size="lg" aria-label="Guide">
                 <IconHelp size={16} stroke={1.5} />
               </ActionIcon>
             </Tooltip>

@@ -3,7 +3,7 @@ import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query
 import type { ReactNode } from 'react';
 import { Loaded } from './states/loaded.tsx';
 
-type ListProps<Page, Row> = {
+type Props<Page, Row> = {
   pages: UseInfiniteQueryResult<InfiniteData<Page>>;
   getRows: (page: Page) => readonly Row[];
   /** Label of the button for the next page. */
@@ -14,13 +14,7 @@ type ListProps<Page, Row> = {
 };
 
 /** Loaded pages of a list in a card, with a button for the next page. */
-export function PagedList<Page, Row>({
-  pages,
-  getRows,
-  nextPageLabel,
-  isInCard = false,
-  children,
-}: ListProps<Page, Row>) {
+export function PagedList<Page, Row>({ pages, getRows, nextPageLabel, isInCard = false, children }: Props<Page, Row>) {
   return (
     <Loaded query={pages}>
       {({ pages: loadedPages }) => (
@@ -28,30 +22,15 @@ export function PagedList<Page, Row>({
           <div {...(!isInCard && { className: 'th-card' })}>
             {children(loadedPages.flatMap(getRows), loadedPages.at(-1))}
           </div>
-          <NextPageButton pages={pages} isInCard={isInCard}>
-            {nextPageLabel}
-          </NextPageButton>
+          {pages.hasNextPage && (
+            <Center p={isInCard ? 'sm' : 0}>
+              <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
+                {nextPageLabel}
+              </Button>
+            </Center>
+          )}
         </Stack>
       )}
     </Loaded>
-  );
-}
-
-type ButtonProps = {
-  pages: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
-  /** True if the button is at the end of a card and needs padding. */
-  isInCard?: boolean;
-  children: ReactNode;
-};
-
-/** Button for the next page. Renders nothing on the last page. */
-export function NextPageButton({ pages, isInCard = false, children }: ButtonProps) {
-  if (!pages.hasNextPage) return null;
-  return (
-    <Center p={isInCard ? 'sm' : 0}>
-      <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
-        {children}
-      </Button>
-    </Center>
   );
 }

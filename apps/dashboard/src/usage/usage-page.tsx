@@ -87,7 +87,7 @@ const columns: Column<Row>[] = [
       </RowName>
     ),
   },
-  { label: 'Server', cell: ({ server }) => toVisible(server) },
+  { label: 'Server', cell: ({ server }) => <span className="th-mono">{toVisible(server)}</span> },
   { label: 'Calls', narrow: 'end', isEndAligned: true, cell: ({ calls }) => <Count value={calls} /> },
   { label: 'Failed', isEndAligned: true, cell: ({ errors }) => <Count value={errors} /> },
 ];

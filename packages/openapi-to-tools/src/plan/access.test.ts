@@ -19,7 +19,7 @@ const planWith = (document: Json, access?: string) =>
 describe('the access of an imported server', () => {
   const keyed = createDocument({ key }, [{ key: [] }]);
 
-  it('[imp 3] asks who brings a key, and assumes a stored credential and API keys', () => {
+  it('[imp 3] asks how callers authenticate, and assumes API keys with one stored credential', () => {
     const plan = planWith(keyed);
     assert.deepEqual(
       plan.questions.map(({ name, required, options, assumed }) => [

@@ -4,7 +4,7 @@ import type { Question } from '../plan-outline.ts';
 import type { CredentialFields, PersonalField } from './authentication-fields.ts';
 import type { ImportChoices } from './choices.ts';
 
-/** Replies to the question who brings the credential. */
+/** Answers to the question how callers authenticate. */
 export const accessAnswers = ['key', 'login', 'person'] as const;
 
 export function isAccessAnswer(answer: string): boolean {
@@ -14,11 +14,11 @@ export function isAccessAnswer(answer: string): boolean {
 const accessQuestion: Question = {
   name: 'access',
   required: false,
-  question: 'Who brings the credential? claude.ai, ChatGPT, and other clients that can only log in need a login.',
+  question: 'How do callers authenticate? claude.ai and ChatGPT can only log in.',
   options: [
-    { value: 'key', meaning: 'one stored credential; callers use API keys' },
-    { value: 'login', meaning: 'one stored credential; people log in' },
-    { value: 'person', meaning: 'each person enters their own when they log in' },
+    { value: 'key', meaning: 'API key with one stored credential' },
+    { value: 'login', meaning: 'login with one stored credential' },
+    { value: 'person', meaning: "login with each person's own credential" },
   ],
   assumed: 'key',
 };

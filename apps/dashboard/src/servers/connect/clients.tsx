@@ -20,10 +20,10 @@ export function Clients({ connection }: { connection: ClientConnection }) {
     clients.find(({ id }) => id === selectedId) ??
     initial.find((client) => client && !findObstacle(client, connection));
   return (
-    <Section title="Client">
+    <Section title="Connect a client">
       <Stack gap="md">
         <Select
-          aria-label="Client"
+          label="Client"
           placeholder="Choose or search"
           searchable
           allowDeselect={false}
@@ -50,6 +50,7 @@ type Props = { client: DeclaredClient; connection: ClientConnection };
 function Instructions({ client, connection }: Props) {
   const { name } = client;
   const snippet = client.snippet(connection);
+  const [, after = snippet?.after, command] = /^([^:]+:) (.+)$/s.exec(snippet?.after ?? '') ?? [];
   return (
     <Stack gap="xs" component="section" aria-label={name}>
       <ObstacleAlert client={client} connection={connection} />
@@ -70,7 +71,8 @@ function Instructions({ client, connection }: Props) {
         <>
           <Text size="sm">{snippet.where}</Text>
           <CodeBlock code={snippet.code} label={`snippet for ${name}`} />
-          {snippet.after && <Hint>{snippet.after}</Hint>}
+          {command === undefined ? after && <Hint>{after}</Hint> : <Text size="sm">{after}</Text>}
+          {command !== undefined && <CodeBlock code={command} label={`command for ${name}`} />}
         </>
       )}
     </Stack>

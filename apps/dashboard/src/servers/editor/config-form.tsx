@@ -45,6 +45,11 @@ export function ConfigForm({ saveBarRef, toolBar }: Props) {
 
 const publicHint = 'Anyone can see that the server exists, in the catalog and its card. Only callers see its tools.';
 const iconsHint = 'As JSON, for example [{"src": "https://example.com/icon.png", "sizes": ["48x48"]}].';
+const description = declareField.long(
+  'description',
+  'Description',
+  'Purpose of the server, shown to agents and people.',
+);
 const publishingFields = [
   declareField.check('public', 'Public', publicHint),
   declareField.text('website_url', 'Website', '', { placeholder: 'https://example.com/docs', isMono: true }),
@@ -89,12 +94,7 @@ function ServerSection() {
             text={isNew ? 'Part of the URL. Cannot be changed later.' : 'Cannot be changed.'}
           />
         </TwoColumns>
-        <Field
-          kind="long"
-          path={['description']}
-          label="Description"
-          text="Purpose of the server, shown to agents and people."
-        />
+        <Fields path={[]} fields={[description]} />
         <Collapsible label="Publishing" isInitiallyOpen={isPublished}>
           <Fields path={[]} fields={publishingFields} />
         </Collapsible>

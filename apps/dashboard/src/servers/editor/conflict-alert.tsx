@@ -1,9 +1,8 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconGitMerge } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
-import { api } from '../../api.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
+import { useOperationQuery } from '../../use-operation-query.ts';
 import { VersionChanges } from '../change-list.tsx';
 import type { Base } from './model/use-base.ts';
 
@@ -11,11 +10,7 @@ type Props = { base: Base; slug: string; error: Error | null; onResolved: () => 
 
 /** Shows a newer version that someone else has saved. The user's edit is kept. */
 export function ConflictAlert({ base, slug, error, onResolved }: Props) {
-  const newest = useQuery({
-    queryKey: ['newest', slug, error],
-    queryFn: () => api('getMcpServer', { slug }),
-    staleTime: 0,
-  });
+  const newest = useOperationQuery(['newest', slug, error], 'getMcpServer', { slug }, { staleTime: 0 });
   const resolve = useAction({
     run: (shouldKeepEdits: boolean) => base.rebase(shouldKeepEdits),
     onSuccess: onResolved,
@@ -24,10 +19,10 @@ export function ConflictAlert({ base, slug, error, onResolved }: Props) {
   return (
     <Alert color="yellow" icon={<IconGitMerge size={18} />} title="Someone else changed this server" role="alert">
       <Stack gap="sm">
-        <Text size="sm">{error ? getErrorMessage(error) : ''} Your changes are kept, and nothing was overwritten.</Text>
+        <Text>{error ? getErrorMessage(error) : ''} Your changes are kept, and nothing was overwritten.</Text>
         {newest.data && (
           <>
-            <Text size="sm" fw={600}>
+            <Text fw={600}>
               Changes from version {base.version} to version {newest.data.server.version}
             </Text>
             <VersionChanges slug={slug} from={base.version} to={newest.data.server.version} />

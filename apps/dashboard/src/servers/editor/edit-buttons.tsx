@@ -1,5 +1,5 @@
 import { ActionIcon, type ActionIconProps, Button, Group, Tooltip } from '@mantine/core';
-import { type Icon, IconPlus, IconX } from '@tabler/icons-react';
+import { type Icon, IconArrowDown, IconArrowUp, IconPlus, IconX } from '@tabler/icons-react';
 import { useEditor } from './model/editor-context.ts';
 
 type IconButtonProps = ActionIconProps & { label: string; icon?: Icon; onClick: () => void; 'aria-expanded'?: boolean };
@@ -10,10 +10,27 @@ export function IconButton({ label, icon: IconComponent = IconX, onClick, ...res
   if (isReadOnly && rest['aria-expanded'] === undefined) return null;
   return (
     <Tooltip label={label}>
-      <ActionIcon variant="subtle" color="gray" size="md" aria-label={label} onClick={onClick} {...rest}>
+      <ActionIcon aria-label={label} onClick={onClick} {...rest}>
         <IconComponent size={16} />
       </ActionIcon>
     </Tooltip>
+  );
+}
+
+type MoveButtonsProps = { label: string; index: number; count: number; move: (from: number, to: number) => void };
+
+/** Buttons that move an entry of a list of `count` entries up or down. */
+export function MoveButtons({ label, index, count, move }: MoveButtonsProps) {
+  const getProps = (direction: 'up' | 'down', to: number) => ({
+    label: `Move ${label} ${direction}`,
+    onClick: () => move(index, to),
+    disabled: to < 0 || to >= count,
+  });
+  return (
+    <>
+      <IconButton icon={IconArrowUp} {...getProps('up', index - 1)} />
+      <IconButton icon={IconArrowDown} {...getProps('down', index + 1)} />
+    </>
   );
 }
 

@@ -19,7 +19,7 @@ export function ProblemList() {
         {problems.slice(0, maxShown).map(({ path, message }) => (
           <List.Item key={path + message}>
             {path && (
-              <Anchor component="button" type="button" size="sm" className="th-mono" onClick={() => goToField(path)}>
+              <Anchor component="button" type="button" className="th-mono" onClick={() => goToField(path)}>
                 {toVisible(path)}
               </Anchor>
             )}

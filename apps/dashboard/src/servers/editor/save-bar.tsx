@@ -41,17 +41,17 @@ export function SaveBar({ saving, message }: Props) {
     <Box className="th-save-bar" py="sm">
       <SecretsToSet isChanged={isChanged} />
       <Group justify="space-between" gap="sm">
-        <Text size="sm" role="status" c={problems > 0 ? 'var(--th-bad)' : 'dimmed'}>
+        <Text role="status" c={problems > 0 ? 'var(--th-bad)' : 'dimmed'}>
           {problems > 0 ? `${pluralize(problems, 'problem')} to fix` : statusText}
         </Text>
         <Group gap="sm">
           {isChanged && message}
           {!isNew && (
-            <Button variant="default" size="sm" onClick={() => store.restart()}>
+            <Button variant="default" onClick={() => store.restart()}>
               Discard
             </Button>
           )}
-          <Button size="sm" onClick={save} loading={saving.isPending}>
+          <Button onClick={save} loading={saving.isPending}>
             {isNew ? 'Create server' : 'Save'}
           </Button>
         </Group>
@@ -83,11 +83,11 @@ export function SecretsToSet({ isChanged }: { isChanged: boolean }) {
           <List.Item key={name}>
             {toSentence(message)}{' '}
             {path !== 'tools' ? (
-              <Anchor component="button" type="button" size="sm" underline="always" onClick={() => goToField(path)}>
+              <Anchor component="button" type="button" underline="always" onClick={() => goToField(path)}>
                 Enter it here
               </Anchor>
             ) : isChanged ? (
-              <Text component="span" size="sm" fw={600}>
+              <Text component="span" fw={600}>
                 Save first, then set it under Secrets.
               </Text>
             ) : (

@@ -62,7 +62,6 @@ export function ServerEditor() {
         callbackUrl={detail.callback_url}
         message={
           <TextInput
-            size="sm"
             aria-label="Version message"
             placeholder="Version message (optional)"
             value={message}

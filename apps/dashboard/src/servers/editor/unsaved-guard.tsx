@@ -20,7 +20,7 @@ export function UnsavedGuard({ isUnsaved }: { isUnsaved: boolean }) {
   }, [isUnsaved]);
   return (
     <Modal opened={blocker.state === 'blocked'} onClose={() => blocker.reset?.()} title="Leave without saving?">
-      <Text size="sm">Your changes to this configuration have not been saved.</Text>
+      <Text>Your changes to this configuration have not been saved.</Text>
       <Group justify="flex-end" mt="lg">
         <Button variant="default" onClick={() => blocker.reset?.()}>
           Stay

@@ -64,7 +64,7 @@ function ExampleCard({ example: { id, name, description, config } }: { example: 
 
 /** Credentials that examples need, and what to do for them. */
 const needs = {
-  'No credential': 'These APIs are open.',
+  Open: 'These APIs need no credential.',
   'API key': 'You store one key or token, with which all calls are made.',
   'OAuth app':
     'People log in with their own accounts. You register an app at the provider, and store its client ID and secret.',
@@ -90,7 +90,7 @@ const galleryExamples = Object.entries(files)
       config,
       name: String(config.name),
       description: String(config.description),
-      need: isLogin ? 'OAuth app' : secrets === undefined ? 'No credential' : 'API key',
+      need: isLogin ? 'OAuth app' : secrets === undefined ? 'Open' : 'API key',
     };
   })
   .toSorted((a, b) => a.name.localeCompare(b.name));

@@ -1,44 +1,27 @@
-import { Autocomplete, Button, Checkbox, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
-import { useDebouncedValue, useDisclosure } from '@mantine/hooks';
-import { IconCopyPlus } from '@tabler/icons-react';
+import { Autocomplete, Checkbox, Text, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { Input, Output } from '@toolhost/server/operations';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
-import { useCanEdit } from '../../frame/session.ts';
+import type { ServerDetail } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
+import { DialogForm } from '../../ui/actions/confirm.tsx';
 import { getFieldError } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { ChangeList } from '../change-list.tsx';
-import { useCurrentServer } from '../server-page.tsx';
 
 type Plan = Output<'planDuplicate'>;
 type DuplicateInput = Pick<Input<'planDuplicate'>, 'to' | 'name' | 'base_url' | 'overwrite'>;
 type Secrets = { readonly [name: string]: string };
 
-/** Dialog that copies the server to another slug, base URL, and secrets, or updates a copy. */
-export function Duplicate() {
-  const { server } = useCurrentServer();
-  const [isOpen, dialog] = useDisclosure(false);
-  if (!useCanEdit()) return null;
-  return (
-    <>
-      <Button variant="default" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
-        Duplicate to…
-      </Button>
-      <Modal opened={isOpen} onClose={dialog.close} title={`Duplicate ${toVisible(server.name)}`} size="lg">
-        <DuplicateForm onClose={dialog.close} />
-      </Modal>
-    </>
-  );
-}
-
-function DuplicateForm({ onClose }: { onClose: () => void }) {
-  const { server, copies } = useCurrentServer();
+/** Form that copies the server to another slug, base URL, and secrets, or updates a copy. */
+export function DuplicateForm({ detail, onClose }: { detail: ServerDetail; onClose: () => void }) {
+  const { server, copies } = detail;
   const navigate = useNavigate();
   const [input, setInput] = useState<DuplicateInput>({ to: copies[0]?.slug ?? '' });
   const [secrets, setSecrets] = useState<Secrets>({});
@@ -63,39 +46,31 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
   const hasChange = plan?.change !== 'same' || Object.keys(enteredSecrets).length > 0;
   const hasSecrets = plan?.missing.every(({ name, required }) => !required || enteredSecrets[name] !== undefined);
   const isReady = hasSecrets === true && hasChange && !isStale && problems.length === 0;
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (isReady) store.mutate();
-  };
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack gap="sm">
-        <Autocomplete
-          label="Copy slug"
-          description="A new slug, or the slug of an existing copy to update."
-          placeholder={`${server.slug}-production`}
-          data={copies.map(({ slug }) => slug)}
-          value={input.to}
-          onChange={(to) => setInput({ to: to.trim() })}
-          error={getProblemText(problems, 'to')}
-          className="th-mono"
-          autoComplete="off"
-          data-autofocus
-          required
-        />
-        {error && <ProblemAlert error={error} />}
-        {plan && <CopyFields {...{ plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
-        {store.error && <ProblemAlert error={store.error} title="Not duplicated" />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose} disabled={store.isPending}>
-            Cancel
-          </Button>
-          <Button type="submit" disabled={!isReady} loading={store.isPending}>
-            {isUpdate ? `Update ${input.to}` : 'Create copy'}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <DialogForm
+      action={isUpdate ? `Update ${input.to}` : 'Create copy'}
+      isPending={store.isPending}
+      isReady={isReady}
+      error={store.error}
+      onClose={onClose}
+      onSubmit={() => isReady && store.mutate()}
+    >
+      <Autocomplete
+        label="Copy slug"
+        description="A new slug, or the slug of an existing copy to update."
+        placeholder={`${server.slug}-production`}
+        data={copies.map(({ slug }) => slug)}
+        value={input.to}
+        onChange={(to) => setInput({ to: to.trim() })}
+        error={getProblemText(problems, 'to')}
+        className="th-mono"
+        autoComplete="off"
+        data-autofocus
+        required
+      />
+      {error && <ProblemAlert error={error} />}
+      {plan && <CopyFields {...{ detail, plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
+    </DialogForm>
   );
 }
 
@@ -110,6 +85,7 @@ const missingReasons = {
 } as const;
 
 type FieldsProps = {
+  detail: ServerDetail;
   plan: Plan;
   problems: Plan['problems'];
   input: DuplicateInput;
@@ -119,8 +95,7 @@ type FieldsProps = {
 };
 
 /** Settings specific to the copy, and its differences. */
-function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: FieldsProps) {
-  const { server, copies } = useCurrentServer();
+function CopyFields({ detail: { server, copies }, plan, problems, input, onInput, secrets, onSecrets }: FieldsProps) {
   const isUnrelated = plan.version > 0 && input.to !== server.slug && !copies.some(({ slug }) => slug === input.to);
   const isNew = plan.change === 'created';
   return (
@@ -158,13 +133,11 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
       {problems
         .filter(({ path }) => path !== 'to' && !Object.hasOwn(copyFieldLabels, path))
         .map(({ path, message }) => (
-          <Text key={path + message} size="sm" c="var(--th-bad)">
+          <Text key={path + message} c="var(--th-bad)">
             {toVisible(path)}: {toSentence(message)}
           </Text>
         ))}
-      <Text size="sm" fw={600}>
-        {isNew ? 'Differences from this server' : `Changes to the copy at version ${plan.version}`}
-      </Text>
+      <Text fw={600}>{isNew ? 'Differences from this server' : `Changes to the copy at version ${plan.version}`}</Text>
       <ChangeList
         label="Differences"
         changes={plan.changes}

@@ -7,7 +7,6 @@ import { type Item, NeedsAttention } from '../../home/needs-attention.tsx';
 import { asText, getTools } from '../config.ts';
 import { getTab } from '../editor/model/go-to-field.ts';
 import { useCurrentServer } from '../server-page.tsx';
-import { Duplicate } from './duplicate.tsx';
 
 export function ServerHome() {
   const detail = useCurrentServer();
@@ -15,9 +14,7 @@ export function ServerHome() {
   return (
     <Stack gap="md">
       <NeedsAttention items={getPendingActions(detail)} />
-      <Activity server={slug} newestSlug={slug}>
-        <Duplicate />
-      </Activity>
+      <Activity server={slug} newestSlug={slug} />
     </Stack>
   );
 }

@@ -1,6 +1,6 @@
 import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { getSlugProblem } from '@toolhost/tool-config/slug';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
 import type { FieldProblem, ImportPlan } from '../../api-types.ts';
@@ -8,6 +8,7 @@ import { queryKeys } from '../../query-keys.ts';
 import { getFieldError, getFormErrors, getFormErrorText, isEqual } from '../../ui/actions/form-errors.ts';
 import { usePress } from '../../ui/actions/press.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { Form } from '../../ui/form.tsx';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { FormErrorAlert } from '../../ui/states/form-error-alert.tsx';
@@ -18,8 +19,8 @@ import { toSlug } from '../config.ts';
 import type { NotStored } from '../connect/connect-tab.tsx';
 import { NewPage } from '../new/new-server-page.tsx';
 import { useFreeSlug } from '../use-free-slug.ts';
-import { Operations, sumTokens, toSelectors } from './operations.tsx';
-import { type Answers, QuestionsForm, removeEmptyAnswers } from './questions-form.tsx';
+import { Operations, type Selection, sumTokens, toSelectors } from './operations.tsx';
+import { type Answers, type Question, QuestionsForm, removeEmptyAnswers } from './questions-form.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
 
 export function ImportPage() {
@@ -73,7 +74,6 @@ function ImportFlow() {
 
 type PlanInput = Source & { for?: string };
 
-type Question = ImportPlan['questions'][number];
 type ImportInput = Source & { include: string[]; answers: Answers; name: string; slug: string };
 
 const maxNameLength = 100;
@@ -114,8 +114,7 @@ function useChoices(source: Source, plan: ImportPlan) {
     ...createErrors,
     problems: [...(isSubmitted ? ownProblems : []), ...getFormErrors(replan, input).problems, ...createErrors.problems],
   };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     setSubmitted(true);
     if (ownProblems.length === 0) create.mutate(input);
   };
@@ -155,7 +154,7 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
   const baseUrl = latest.defaults?.base_url;
   return (
     <Section title="Server" text={baseUrl && `The tools call ${toVisible(baseUrl)}.`}>
-      <form onSubmit={state.submit} noValidate>
+      <Form onSubmit={state.submit}>
         <Stack gap="sm">
           <TwoColumns>
             <TextInput
@@ -195,7 +194,7 @@ function ServerSection({ findings, latest, formErrors, ...state }: ChoicesState 
             </Button>
           </Group>
         </Stack>
-      </form>
+      </Form>
     </Section>
   );
 }
@@ -234,10 +233,8 @@ function getProposedTools({ report }: ImportPlan): ReadonlySet<string> {
   return new Set(report.filter(({ chosen }) => chosen).map(({ tool }) => tool));
 }
 
-type PickerProps = { plan: ImportPlan; chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
-
 /** Picker of operations by group, with the tokens of their tools in every conversation. */
-function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
+function OperationPicker({ plan, chosen, onChosen }: Selection & { plan: ImportPlan }) {
   const { title, format, report, groups } = plan;
   const { operations, skipped } = plan.operations;
   const tokens = sumTokens(report, chosen);
@@ -275,7 +272,7 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
         }
       />
       {remarks.some(Boolean) && (
-        <Text size="sm" c="dimmed" mt="sm">
+        <Text c="dimmed" mt="sm">
           {remarks.filter(Boolean).join(' ')}
         </Text>
       )}

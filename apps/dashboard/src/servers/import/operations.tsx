@@ -16,7 +16,7 @@ const maxExpanded = 200;
 const minCollapsed = 20;
 
 /** Selected operations, by tool name. */
-type Selection = { chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
+export type Selection = { chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
 type Props = Selection & {
   operations: readonly Operation[];
   /** Groups in order. Others follow. */

@@ -9,7 +9,7 @@ import { toVisible } from '../../ui/text/visible.ts';
 /** Answers by question name. */
 export type Answers = { readonly [name: string]: string };
 
-type Question = ImportPlan['questions'][number];
+export type Question = ImportPlan['questions'][number];
 
 type Props = {
   questions: readonly Question[];

@@ -17,7 +17,10 @@ const createColumns = (activities: ReadonlyMap<string, Activity>): Column<Server
       <RowName
         name={
           <>
-            <TextLink to={`/servers/${server.slug}`}>{toVisible(server.name)}</TextLink> <ImportBadge server={server} />
+            <TextLink to={`/servers/${server.slug}`} c="inherit">
+              {toVisible(server.name)}
+            </TextLink>{' '}
+            <ImportBadge server={server} />
           </>
         }
       >
@@ -32,7 +35,7 @@ const createColumns = (activities: ReadonlyMap<string, Activity>): Column<Server
   { label: 'Access', narrow: 'hidden', cell: (server) => <AccessBadge server={server} /> },
   { label: 'Tools', cell: (server) => server.tool_count, isEndAligned: true },
   { label: 'Calls, 24 h', cell: ({ slug }) => <Calls activity={activities.get(slug)} />, isEndAligned: true },
-  { label: 'Failed', cell: ({ slug }) => <Count value={activities.get(slug)?.errors} />, isEndAligned: true },
+  { label: 'Failed, 24 h', cell: ({ slug }) => <Count value={activities.get(slug)?.errors} />, isEndAligned: true },
   { label: 'Changed', narrow: 'hidden', cell: (server) => <Time at={server.updated_at} /> },
 ];
 

@@ -14,7 +14,6 @@ import { DeletedServers } from './deleted-servers.tsx';
 import { type Cursors, ServerList } from './server-list.tsx';
 
 const sorts = [
-  { value: '', label: 'Newest first' },
   { value: 'changed', label: 'Recently changed' },
   { value: 'name', label: 'Name' },
 ];
@@ -22,7 +21,7 @@ const sorts = [
 export function ServersPage() {
   const { get, set, clear } = useUrlState();
   const query = get('query');
-  const sort = sorts.find(({ value }) => value !== '' && value === get('sort'))?.value as Listing['sort'];
+  const sort = get('sort') === 'name' ? 'name' : 'changed';
   const listing: Listing = { query, sort };
   const pages = useServerPages(listing);
   const hasNoServers = query === undefined && pages.data?.pages[0]?.servers.length === 0;
@@ -53,7 +52,7 @@ export function ServersPage() {
             aria-label="Sort"
             className="th-filter"
             data={sorts}
-            value={sort ?? ''}
+            value={sort}
             onChange={(value) => set('sort', value)}
           />
         </Group>

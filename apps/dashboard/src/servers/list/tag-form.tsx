@@ -5,6 +5,7 @@ import type { ServerRecord } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { getFormErrors } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { Form } from '../../ui/form.tsx';
 import { getErrorMessage, toSentence } from '../../ui/states/problem-alert.tsx';
 import { TagsInput } from '../../ui/tags-input.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
@@ -19,12 +20,7 @@ export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () =
   });
   const { problems, failure } = getFormErrors(save, tags);
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        save.mutate(tags);
-      }}
-    >
+    <Form onSubmit={() => save.mutate(tags)}>
       <TagsInput
         label="Tags"
         description="Up to ten, to find servers by. Press Enter after each. Agents never see them."
@@ -37,6 +33,6 @@ export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () =
       <Button type="submit" mt="sm" loading={save.isPending}>
         Save tags
       </Button>
-    </form>
+    </Form>
   );
 }

@@ -25,7 +25,7 @@ export function LoginCheck({ slug, url, isUnsaved = false, hasProvider = true }:
         >
           Test login
         </Button>
-        <Text size="sm" c="dimmed" flex="1 1 14rem">
+        <Text c="dimmed" flex="1 1 14rem">
           {getHint({ canEdit, isUnsaved, hasProvider })}
         </Text>
       </Group>
@@ -59,7 +59,7 @@ function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
       return (
         <Group gap="sm">
           <Loader size="xs" aria-hidden />
-          <Text size="sm">Finishing the login…</Text>
+          <Text>Finishing the login…</Text>
         </Group>
       );
     case 'good':
@@ -71,8 +71,8 @@ function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
     case 'bad':
       return (
         <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Login failed">
-          <Text size="sm">{toSentence(check.description)}</Text>
-          <Text size="sm" mt="xs">
+          <Text>{toSentence(check.description)}</Text>
+          <Text mt="xs">
             {adviceByError.find(([pattern]) => pattern.test(`${check.error}: ${check.description}`))?.[1]}
           </Text>
         </Alert>
@@ -87,18 +87,18 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
     <Alert color="accent" icon={<Loader size={16} aria-hidden />} title="Waiting for the login in the new tab">
       <Stack gap="xs">
         {isBlocked ? (
-          <Text size="sm">
+          <Text>
             Your browser blocked the new tab.{' '}
-            <Anchor href={url} target="_blank" rel="noreferrer" size="sm">
+            <Anchor href={url} target="_blank" rel="noreferrer">
               Open login
             </Anchor>
           </Text>
         ) : (
-          <Text size="sm">Allow the login check there, and log in as usual.</Text>
+          <Text>Allow the login check there, and log in as usual.</Text>
         )}
         {callbackUrl !== undefined && (
           <>
-            <Text size="sm">
+            <Text>
               If the provider shows an error instead of its login page, the client ID is unknown or this exact callback
               URL is not registered (<code>redirect_uri_mismatch</code>):
             </Text>
@@ -120,13 +120,13 @@ function LoginSuccess({ result }: { result: LoginResult }) {
   return (
     <Alert color="green" icon={<IconCircleCheck size={18} />} title="Login works">
       <Stack gap={6}>
-        <Text size="sm">
+        <Text>
           The provider issued a token.
           {person !== undefined && ` You are logged in as ${toVisible(person)}.`}
         </Text>
         <Group gap={6}>
-          <Text size="sm">Scopes:</Text>
-          {scopes.length === 0 && <Text size="sm">provider defaults</Text>}
+          <Text>Scopes:</Text>
+          {scopes.length === 0 && <Text>provider defaults</Text>}
           {scopes.map((scope) => (
             <Badge key={scope} color="gray" className="th-mono">
               {toVisible(scope)}
@@ -134,12 +134,12 @@ function LoginSuccess({ result }: { result: LoginResult }) {
           ))}
         </Group>
         {missing.length > 0 && (
-          <Text size="sm">
+          <Text>
             Requested, but not listed in the provider’s response: <code>{toVisible(missing.join(' '))}</code>. Either
             the provider omits them, as is common for offline access, or it did not grant them.
           </Text>
         )}
-        <Text size="sm">
+        <Text>
           {seconds === undefined
             ? 'The provider did not state how long the token is valid.'
             : `The token is valid for ${formatDuration(seconds)}.`}{' '}
@@ -147,9 +147,7 @@ function LoginSuccess({ result }: { result: LoginResult }) {
             ? 'It came with a refresh token, so people stay logged in.'
             : 'It came without a refresh token, so people must log in again when it expires. Many providers issue one for the offline_access scope or an extra parameter.'}
         </Text>
-        <Text size="sm" c="dimmed">
-          Nothing was stored. Toolhost deleted the token unused, and it never reached this page.
-        </Text>
+        <Text c="dimmed">Nothing was stored. Toolhost deleted the token unused, and it never reached this page.</Text>
       </Stack>
     </Alert>
   );
@@ -160,15 +158,13 @@ function PersonLoginSuccess({ result: { person, expires_in_s: seconds = 0, renew
   return (
     <Alert color="green" icon={<IconCircleCheck size={18} />} title="Login works">
       <Stack gap={6}>
-        <Text size="sm">
-          You were signed in as {person === undefined ? 'a person without a name' : toVisible(person)}.
-        </Text>
-        <Text size="sm">
+        <Text>You were signed in as {person === undefined ? 'a person without a name' : toVisible(person)}.</Text>
+        <Text>
           {renewable
             ? `The identity provider is asked about people again after ${formatDuration(seconds)}. They stay logged in until it refuses.`
             : `The login is valid for ${formatDuration(seconds)}. Then people must log in again, because the identity provider issued no refresh token.`}
         </Text>
-        <Text size="sm" c="dimmed">
+        <Text c="dimmed">
           The login was ended. Values that you entered are stored for you; you can delete them under Settings → Logins.
         </Text>
       </Stack>

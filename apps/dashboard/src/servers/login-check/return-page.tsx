@@ -63,14 +63,10 @@ export function LoginReturnPage() {
         <Title order={1}>Login check</Title>
         <div aria-live="polite">
           <Alert {...alert}>
-            <Text size="sm">{text}</Text>
+            <Text>{text}</Text>
           </Alert>
         </div>
-        {step === 'unclaimed' && (
-          <Anchor href={`${basePath}/servers`} size="sm">
-            Your servers
-          </Anchor>
-        )}
+        {step === 'unclaimed' && <Anchor href={`${basePath}/servers`}>Your servers</Anchor>}
       </Stack>
     </Box>
   );

@@ -42,9 +42,7 @@ export function StartChoices() {
             </ThemeIcon>
             <div>
               <Text fw={600}>{title}</Text>
-              <Text size="sm" c="dimmed">
-                {text}
-              </Text>
+              <Text c="dimmed">{text}</Text>
             </div>
           </Group>
         </Box>

@@ -5,7 +5,7 @@ import { ExpandableList } from '../../ui/expandable-list.tsx';
 import { Section } from '../../ui/section.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
 import { type ChangeLabels, Side } from '../change-list.tsx';
-import { Operations, sumTokens } from '../import/operations.tsx';
+import { Operations, type Selection, sumTokens } from '../import/operations.tsx';
 
 type ChangesProps = {
   /** Fields of the server itself. */
@@ -25,7 +25,7 @@ export function Changes({ server = [], tools, count, noun, labels }: ChangesProp
       <ExpandableList entries={tools} count={count} noun={noun}>
         {({ tool, operation, fields }) => (
           <Box key={tool} className="th-pick-group">
-            <Text size="sm">
+            <Text>
               <span className="th-mono">{toVisible(tool)}</span>{' '}
               <Text span size="xs" c="dimmed">
                 {toVisible(operation)}
@@ -43,7 +43,7 @@ export function Changes({ server = [], tools, count, noun, labels }: ChangesProp
 function Fields({ fields, labels }: { fields: ReimportPlan['server']; labels: ChangeLabels }) {
   return fields.map(({ path, before, after }) => (
     <div key={path} className="th-change">
-      <Text size="sm" fw={600} className="th-mono">
+      <Text fw={600} className="th-mono">
         {toVisible(path)}
       </Text>
       <Side kind="removed" label={labels.before} value={before} />
@@ -142,14 +142,8 @@ export function RemovedTools({ plan: { gone, counts } }: { plan: ReimportPlan })
   );
 }
 
-type NewProps = {
-  plan: ReimportPlan;
-  chosen: ReadonlySet<string>;
-  onChosen: (chosen: ReadonlySet<string>) => void;
-};
-
 /** Operations without a tool: new ones, and a collapsed list of those not selected before. */
-export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps) {
+export function NewOperations({ plan: { offered, counts }, ...choice }: Selection & { plan: ReimportPlan }) {
   if (counts.offered === 0) return null;
   const newOperations = offered.filter((operation) => operation.new);
   const otherOperations = offered.filter((operation) => !operation.new);

@@ -73,13 +73,7 @@ function DescriptionSource({ url }: { url: string }) {
       text={
         <>
           Imported from{' '}
-          <Anchor
-            href={/^https?:/.test(url) ? url : undefined}
-            rel="noreferrer"
-            target="_blank"
-            size="sm"
-            className="th-value"
-          >
+          <Anchor href={/^https?:/.test(url) ? url : undefined} rel="noreferrer" target="_blank" className="th-value">
             {toVisible(url)}
           </Anchor>
         </>
@@ -93,7 +87,7 @@ function DescriptionSource({ url }: { url: string }) {
           </Alert>
         )}
         {changed && counts && (
-          <Text size="sm">Since the last import: {formatImportChanges(counts)}. Reimport to review the changes.</Text>
+          <Text>Since the last import: {formatImportChanges(counts)}. Reimport to review the changes.</Text>
         )}
         <Group gap="md">
           <Switch
@@ -107,7 +101,7 @@ function DescriptionSource({ url }: { url: string }) {
             Check now
           </Button>
           {checked_at && (
-            <Text size="sm" c="dimmed">
+            <Text c="dimmed">
               Last checked <Time at={checked_at} />.
             </Text>
           )}
@@ -171,7 +165,7 @@ function SavedNote({ saved: { version, previous }, onUndone }: { saved: SavedVer
   });
   return (
     <Alert color="green" title={`Saved as version ${version}`} role="status">
-      <Text size="sm">Agents now get the changed tools. The previous version is kept.</Text>
+      <Text>Agents now get the changed tools. The previous version is kept.</Text>
       {undo.error && <ProblemAlert error={undo.error} title="Undo failed" />}
       <Button mt="sm" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
         Undo: restore version {previous}

@@ -53,7 +53,7 @@ export function Merge({ plan, source, prefix, version, onSaved }: Props) {
   return (
     <>
       <Section title="Changes" text={toSentence(plan.title)}>
-        <Text size="sm" role="status">
+        <Text role="status">
           {plan.same_document && 'The description is unchanged since the last import. '}
           {toSentence(summaryItems.filter(Boolean).join(', '))}
         </Text>
@@ -135,7 +135,7 @@ function Review({ request, choices, onSaved }: ReviewProps) {
         <FormErrorAlert formErrors={getFormErrors(review, choices)} title="Nothing was stored" />
         <FormErrorAlert formErrors={getFormErrors(apply, choices)} title="Nothing was stored" />
         {reviewed && <Reviewed plan={reviewed} />}
-        {apply.data?.unchanged && isEqual(apply.variables, choices) && <Text size="sm">No changes.</Text>}
+        {apply.data?.unchanged && isEqual(apply.variables, choices) && <Text>No changes.</Text>}
       </Stack>
     </Section>
   );
@@ -147,7 +147,7 @@ function Reviewed({ plan: { changed, counts, server, added } }: { plan: Reimport
   const total = counts.changed + counts.added + server.length;
   return (
     <>
-      <Text size="sm" role="status">
+      <Text role="status">
         {total === 0
           ? 'No tool changes.'
           : `Tools changed: ${counts.changed - counts.gone}, added: ${counts.added}, disabled: ${counts.gone}.`}
@@ -164,7 +164,7 @@ function Reviewed({ plan: { changed, counts, server, added } }: { plan: Reimport
         </Collapsible>
       )}
       {added.length > 0 && (
-        <Text size="sm">
+        <Text>
           Added: {added.slice(0, maxListed).join(', ')}
           {added.length > maxListed && ' and more'}.
         </Text>

@@ -38,7 +38,7 @@ export function CaptureSection() {
       <Stack gap="sm">
         <ViewerNote>Only editors and owners can turn on capture.</ViewerNote>
         {capture_until && (
-          <Text size="sm">
+          <Text>
             Ends <Time at={capture_until} />. See the{' '}
             <TextLink to={`/calls?server=${server.slug}`} underline="always">
               calls

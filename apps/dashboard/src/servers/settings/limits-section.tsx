@@ -1,11 +1,12 @@
 import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { api } from '../../api.ts';
 import type { Limit, LimitUsage, ServerLimits, UpstreamState } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { getFieldError, getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { Form } from '../../ui/form.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
@@ -27,8 +28,6 @@ const fields = Object.keys(labels) as Field[];
 type Values = Record<Field, number | string>;
 const mapFields = (getValue: (field: Field) => number | string) =>
   Object.fromEntries(fields.map((field) => [field, getValue(field)])) as Values;
-
-const numberFormat = new Intl.NumberFormat('en');
 
 export function LimitsSection() {
   const { slug } = useCurrentServer().server;
@@ -66,17 +65,13 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
     refresh: [queryKeys.limits(limits.slug)],
   });
   const formErrors = getFormErrors(save, values);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    save.mutate(values);
-  };
   const clear = () => {
     const emptyValues = mapFields(() => '');
     setEdits(emptyValues);
     save.mutate(emptyValues);
   };
   return (
-    <Stack component="form" gap="sm" onSubmit={submit}>
+    <Stack component={Form} gap="sm" onSubmit={() => save.mutate(values)}>
       {formErrors.failure && <ProblemAlert error={formErrors.failure} />}
       <TwoColumns>
         {fields.map((field) => (
@@ -118,7 +113,7 @@ function getPlaceholder(limit: Limit | undefined): string {
   return limit.from === 'default' ? formatLimit(limit) : 'Default';
 }
 
-const formatLimit = ({ limit }: Limit) => (limit === undefined ? 'no limit' : numberFormat.format(limit));
+const formatLimit = ({ limit }: Limit) => (limit === undefined ? 'no limit' : limit.toLocaleString('en'));
 
 function describeLimit(serverLimit: Limit | undefined, workspace: Limit | undefined): string {
   if (!serverLimit) return '';
@@ -130,12 +125,8 @@ function describeLimit(serverLimit: Limit | undefined, workspace: Limit | undefi
 function CurrentUse({ limits: { use, workspace, upstreams } }: { limits: ServerLimits }) {
   return (
     <Stack gap={6}>
-      {use && <Text size="sm">Current use: {formatUse(use)}</Text>}
-      {workspace.use && (
-        <Text size="sm" c="dimmed">
-          All servers in the workspace: {formatUse(workspace.use)}
-        </Text>
-      )}
+      {use && <Text>Current use: {formatUse(use)}</Text>}
+      {workspace.use && <Text c="dimmed">All servers in the workspace: {formatUse(workspace.use)}</Text>}
       {upstreams.map((upstream) => (
         <Upstream key={upstream.origin} upstream={upstream} />
       ))}
@@ -144,7 +135,7 @@ function CurrentUse({ limits: { use, workspace, upstreams } }: { limits: ServerL
 }
 
 const formatUse = ({ running, waiting, refused }: LimitUsage) =>
-  `${numberFormat.format(running)} running, ${numberFormat.format(waiting)} queued, ${numberFormat.format(refused)} rejected in the last minute.`;
+  `${running.toLocaleString('en')} running, ${waiting.toLocaleString('en')} queued, ${refused.toLocaleString('en')} rejected in the last minute.`;
 
 const states = {
   closed: { color: 'green', children: 'Healthy' },
@@ -160,11 +151,11 @@ function Upstream({ upstream: { origin, state, calls, failures, next_attempt_at 
   ];
   return (
     <Group gap="xs">
-      <Text size="sm" className="th-mono" component="span">
+      <Text className="th-mono" component="span">
         {origin}
       </Text>
       <Badge {...states[state]} />
-      <Text size="sm" c="dimmed" component="span">
+      <Text c="dimmed" component="span">
         {remarks.join(', ')}
       </Text>
     </Group>

@@ -16,12 +16,20 @@ import { useOperationQuery } from '../../use-operation-query.ts';
 import { OwnValuesSection, ProvidedNames } from '../own-values.tsx';
 import { useCurrentServer } from '../server-page.tsx';
 
-const statusColors = { active: 'green', broken: 'yellow', revoked: 'gray' } as const;
+const statuses = {
+  active: (
+    <Text span inherit c="dimmed">
+      Active
+    </Text>
+  ),
+  broken: <Badge color="yellow">Broken</Badge>,
+  revoked: <span className="th-ended">Revoked</span>,
+};
 
 const columns: Column<Grant>[] = [
   { label: 'Person', cell: ({ person }) => (person ? toVisible(person) : <Dash />) },
   { label: 'Client', cell: ({ client }) => toVisible(client) },
-  { label: 'Status', narrow: 'end', cell: ({ status }) => <Badge color={statusColors[status]}>{status}</Badge> },
+  { label: 'Status', narrow: 'end', cell: ({ status }) => statuses[status] },
   {
     label: 'Scopes',
     narrow: 'hidden',
@@ -31,7 +39,7 @@ const columns: Column<Grant>[] = [
   {
     label: 'Last used',
     narrow: 'labeled',
-    cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'never'),
+    cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} isToMinute /> : 'Never'),
   },
 ];
 

@@ -2,7 +2,7 @@ import { Alert, Button, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { IconAlertTriangle, IconLock, IconPlus } from '@tabler/icons-react';
 import { getPlaceholderNames } from '@toolhost/tool-config/http/placeholders';
 import { parseMovedSecret } from '@toolhost/tool-config/moved-secret';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { api } from '../../api.ts';
 import type { Secret } from '../../api-types.ts';
@@ -120,18 +120,15 @@ function SecretForm({ name, onName, onClose }: { name: string; onName: OnName; o
     onSuccess: onClose,
   });
   const formErrors = getFormErrors(save, entered);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (name !== '' && value !== '') save.mutate(entered);
-  };
+  const isReady = name !== '' && value !== '';
   return (
     <DialogForm
       action="Save secret"
       isPending={save.isPending}
-      isReady={name !== '' && value !== ''}
+      isReady={isReady}
       error={formErrors.failure}
       onClose={onClose}
-      onSubmit={submit}
+      onSubmit={() => isReady && save.mutate(entered)}
     >
       <TextInput
         label="Secret name"

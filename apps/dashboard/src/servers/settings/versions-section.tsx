@@ -8,10 +8,9 @@ import { queryKeys } from '../../query-keys.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
 import { selectsText } from '../../ui/actions/selects-text.ts';
 import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
-import { NextPageButton } from '../../ui/paged-list.tsx';
+import { PagedList } from '../../ui/paged-list.tsx';
 import { type Column, Dash, RowName, Rows } from '../../ui/rows.tsx';
 import { Section } from '../../ui/section.tsx';
-import { Loaded } from '../../ui/states/loaded.tsx';
 import { PersonName } from '../../ui/text/person-name.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
@@ -26,7 +25,7 @@ const createColumns = (current: number): Column<Version>[] => [
       <RowName
         name={
           <>
-            <span>Version {version}</span> {version === current && <Badge>current</Badge>}
+            <span>Version {version}</span> {version === current && <Badge>Current</Badge>}
           </>
         }
       />
@@ -79,33 +78,28 @@ export function VersionsSection() {
       </>
     );
   };
+  const from = search.get('from');
+  const to = search.get('to') ?? String(current);
+  const versions = pages.data?.pages.flatMap((page) => page.versions);
   return (
-    <Loaded query={pages}>
-      {({ pages: loadedPages }) => {
-        const versions = loadedPages.flatMap((page) => page.versions);
-        const from = search.get('from');
-        const to = search.get('to') ?? String(current);
-        return (
-          <Stack gap="md">
-            {from !== null && <Comparison versions={versions} from={from} to={to} onChange={compare} />}
-            <Section title="Versions" isFlush>
-              <Rows
-                label="Versions"
-                columns={createColumns(current)}
-                rows={versions}
-                getKey={({ version }) => String(version)}
-                actions={renderActions}
-              />
-              <NextPageButton pages={pages} isInCard>
-                Show older versions
-              </NextPageButton>
-            </Section>
-            {restore.dialog}
-            {note.dialog}
-          </Stack>
-        );
-      }}
-    </Loaded>
+    <Stack gap="md">
+      {from !== null && versions && <Comparison versions={versions} from={from} to={to} onChange={compare} />}
+      <Section title="Versions" isFlush>
+        <PagedList pages={pages} getRows={(page) => page.versions} nextPageLabel="Show older versions" isInCard>
+          {(rows) => (
+            <Rows
+              label="Versions"
+              columns={createColumns(current)}
+              rows={rows}
+              getKey={({ version }) => String(version)}
+              actions={renderActions}
+            />
+          )}
+        </PagedList>
+      </Section>
+      {restore.dialog}
+      {note.dialog}
+    </Stack>
   );
 }
 

@@ -81,14 +81,12 @@ export function OutgoingRequest({ preview, slug, view, tool, args }: Props) {
       text="The request the API would receive. Credentials are masked, and nothing is sent yet."
     >
       {isMissing ? (
-        <Text size="sm" c="dimmed">
-          Enter the required arguments to see the request.
-        </Text>
+        <Text c="dimmed">Enter the required arguments to see the request.</Text>
       ) : (
         <Stack gap="xs">
           <Box style={{ visibility: isStale ? 'hidden' : 'visible' }} aria-busy={isStale} mih={120}>
             {failure && (
-              <Text size="sm" c="var(--th-bad)" role="status">
+              <Text c="var(--th-bad)" role="status">
                 {getErrorMessage(failure)}
               </Text>
             )}
@@ -107,7 +105,7 @@ function RequestPreview({ preview: { refused, request, curl }, slug }: { preview
     <>
       {refused !== undefined && (
         <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Request would not be sent" mb="sm">
-          <Text size="sm">
+          <Text>
             {toSentence(refused)}{' '}
             <TextLink to={`/servers/${slug}/settings/secrets`} underline="always">
               Secrets

@@ -1,12 +1,12 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconRepeat } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
-import { api, isNotFound } from '../../api.ts';
+import { isNotFound } from '../../api.ts';
 import type { CallDetail, JsonObject } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { toVisible } from '../../ui/text/visible.ts';
+import { useOperationQuery } from '../../use-operation-query.ts';
 
 /** Recorded call to replay. */
 export type ReplayedCall = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };
@@ -14,14 +14,9 @@ export type ReplayedCall = { id: string; tool: string; at: string; view: string 
 /** Recorded call named in the page URL, or the reason why it cannot be replayed. */
 type Replay = { isLoading: true } | { isLoading: false; replayed?: ReplayedCall; refusal?: string };
 
-export function useReplay(slug: string, id: string | null): Replay {
-  const query = useQuery({
-    queryKey: queryKeys.call(id ?? ''),
-    queryFn: ({ signal }) => api('getCall', { id: id ?? '' }, { signal }),
-    enabled: id !== null,
-    staleTime: 60_000,
-  });
-  if (id === null) return { isLoading: false };
+export function useReplay(slug: string, id: string): Replay {
+  const query = useOperationQuery(queryKeys.call(id), 'getCall', { id }, { enabled: id !== '', staleTime: 60_000 });
+  if (id === '') return { isLoading: false };
   if (query.data) return toReplay(slug, query.data);
   if (!query.error) return { isLoading: true };
   return {
@@ -51,13 +46,13 @@ export function ReplayNote({ replayed, hiddenNames, onRemove }: NoteProps) {
   return (
     <Alert color="blue" icon={<IconRepeat size={18} />} title="Arguments of a recorded call">
       <Stack gap="xs">
-        <Text size="sm">
+        <Text>
           From a call made <Time at={replayed.at} />. Nothing is sent until you call the tool.
         </Text>
-        {isRedacted && <Text size="sm">Credentials were not stored. Enter them again where it says [redacted].</Text>}
+        {isRedacted && <Text>Credentials were not stored. Enter them again where it says [redacted].</Text>}
         {hiddenNames.length > 0 && (
           <Group gap="sm">
-            <Text size="sm">Also sent, but not in the form: {toVisible(hiddenNames.join(', '))}.</Text>
+            <Text>Also sent, but not in the form: {toVisible(hiddenNames.join(', '))}.</Text>
             <Button size="compact-sm" variant="default" onClick={onRemove}>
               {hiddenNames.length === 1 ? 'Remove it' : 'Remove them'}
             </Button>

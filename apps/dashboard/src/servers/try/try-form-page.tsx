@@ -16,7 +16,7 @@ export function TryFormPage() {
   const allTools = getTools(config);
   const tools = allTools.filter((tool) => !isDisabled(tool));
   const [search, setSearch] = useSearchParams();
-  const replay = useReplay(server.slug, search.get('replay'));
+  const replay = useReplay(server.slug, search.get('replay') ?? '');
   const [firstTool] = tools;
   if (!firstTool) {
     const text = allTools.length === 0 ? 'Add a tool' : 'All tools are disabled. Enable one';
@@ -40,7 +40,7 @@ export function TryFormPage() {
       <MissingValuesAlert />
       {refusal !== undefined && (
         <Alert color="yellow" title="The call cannot be replayed">
-          <Text size="sm">{refusal}</Text>
+          <Text>{refusal}</Text>
         </Alert>
       )}
       <TryTool

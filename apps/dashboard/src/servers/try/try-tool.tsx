@@ -183,7 +183,7 @@ function ConfirmWrite({ tool, preview, isReplay, isOpen, onClose, onConfirm }: C
         onConfirm();
       }}
     >
-      <Text size="sm">
+      <Text>
         {toVisible(asText(tool.name))} is not read-only.{' '}
         {isReplay
           ? 'The changes that the call made at the API may be repeated.'

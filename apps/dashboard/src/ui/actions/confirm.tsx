@@ -1,5 +1,6 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core';
-import { type FormEvent, type ReactNode, useState } from 'react';
+import { type ComponentProps, type ReactNode, useState } from 'react';
+import { Form } from '../form.tsx';
 import { ProblemAlert } from '../states/problem-alert.tsx';
 
 type ConfirmOptions = {
@@ -37,17 +38,13 @@ function ConfirmForm({ confirmText, error, onConfirm, children, ...rest }: Confi
   const [initialError] = useState(error);
   const isReady = confirmText === undefined || typed === confirmText;
   const isMismatch = confirmText !== undefined && !confirmText.startsWith(typed);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (isReady) onConfirm();
-  };
   return (
     <DialogForm
       {...rest}
       isDangerous={!rest.isReversible}
       isReady={isReady}
       error={error !== initialError && error}
-      onSubmit={submit}
+      onSubmit={() => isReady && onConfirm()}
     >
       {children}
       {confirmText !== undefined && (
@@ -66,13 +63,13 @@ function ConfirmForm({ confirmText, error, onConfirm, children, ...rest }: Confi
 type FormProps = Pick<ConfirmOptions, 'action' | 'isPending' | 'error' | 'onClose' | 'children'> & {
   isReady?: boolean;
   isDangerous?: boolean;
-  onSubmit: (event: FormEvent<HTMLFormElement>) => void;
+  onSubmit: ComponentProps<typeof Form>['onSubmit'];
 };
 
 export function DialogForm(props: FormProps) {
   const { action, isPending = false, error, onClose, isReady = true, isDangerous = false, onSubmit, children } = props;
   return (
-    <form onSubmit={onSubmit} noValidate>
+    <Form onSubmit={onSubmit}>
       <Stack>
         {children}
         {error ? <ProblemAlert error={error} /> : null}
@@ -85,6 +82,6 @@ export function DialogForm(props: FormProps) {
           </Button>
         </Group>
       </Stack>
-    </form>
+    </Form>
   );
 }

@@ -8,13 +8,7 @@ export function CopyButton({ value, label }: { value: string; label: string }) {
   const tooltip = clipboard.error ? 'Select the text and copy it manually' : successTooltip;
   return (
     <Tooltip label={tooltip} {...((clipboard.copied || clipboard.error) && { opened: true })}>
-      <ActionIcon
-        variant="subtle"
-        size="md"
-        aria-label={label}
-        color={clipboard.copied ? 'green' : 'gray'}
-        onClick={() => clipboard.copy(value)}
-      >
+      <ActionIcon aria-label={label} color={clipboard.copied ? 'green' : 'gray'} onClick={() => clipboard.copy(value)}>
         {clipboard.copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
       </ActionIcon>
     </Tooltip>

@@ -42,11 +42,7 @@ export function useConfirmation<Subject, Output>({
       onClose={close}
       onConfirm={() => subject !== undefined && mutation.mutate(subject)}
     >
-      {subject !== undefined && (
-        <Text size="sm" component="div">
-          {text(subject)}
-        </Text>
-      )}
+      {subject !== undefined && <Text component="div">{text(subject)}</Text>}
     </Confirm>
   );
   return { ask: setSubject, dialog };

@@ -19,7 +19,7 @@ export function ProblemAlert({ error, onRetry, title }: { error: unknown; onRetr
   const requestId = error instanceof ApiProblem ? error.requestId : undefined;
   return (
     <Alert color="red" icon={<IconAlertTriangle size={18} />} title={title ?? 'Something went wrong'} role="alert">
-      <Text size="sm">{getErrorMessage(error)}</Text>
+      <Text>{getErrorMessage(error)}</Text>
       {(onRetry || requestId) && (
         <Group mt="xs" gap="sm">
           {onRetry && (

@@ -362,7 +362,7 @@ export const auditStored = (_input: unknown, output: z.input<typeof storeResultS
     version: output.server.version,
     name: output.server.name,
     tools: output.server.tool_count,
-    access: output.server.access,
+    access: output.server.open ? 'open' : output.server.access,
   },
 });
 

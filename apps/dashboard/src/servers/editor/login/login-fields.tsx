@@ -1,11 +1,10 @@
 import { Box, Group, Stack, Text } from '@mantine/core';
-import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
 import { getPlaceholderNames } from '@toolhost/tool-config/http/placeholders';
 import type { JsonObject } from '../../../api-types.ts';
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { asList, asText, type Config, getPersonalNames, isObject } from '../../config.ts';
-import { AddButton, IconButton } from '../edit-buttons.tsx';
+import { AddButton, IconButton, MoveButtons } from '../edit-buttons.tsx';
 import { Errors } from '../field-messages.tsx';
 import { declareField, Fields } from '../fields.tsx';
 import { getFieldId, useEditor, useEditorState, useField, useMessages, useValue } from '../model/editor-context.ts';
@@ -58,10 +57,8 @@ export function LoginFields() {
   const isFull = fields.length >= maxFields;
   return (
     <Stack gap="xs" id={getFieldId('login.fields')} tabIndex={-1}>
-      <Text fw={600} size="sm">
-        What each person brings
-      </Text>
-      <Text size="sm" c="dimmed">
+      <Text fw={600}>What each person brings</Text>
+      <Text c="dimmed">
         {fields.length === 0
           ? 'Nothing. The API gets the stored credential for everyone.'
           : 'People enter these values once, when their agent connects. Only their own calls use them.'}
@@ -106,22 +103,11 @@ function LoginField({ index, count, move, remove }: Props) {
   return (
     <Box component="fieldset" className="th-nested" m={0} id={field.id} tabIndex={-1} aria-label={`Field ${title}`}>
       <Group justify="space-between" wrap="nowrap" gap="xs">
-        <Text size="sm" fw={500} truncate>
+        <Text fw={500} truncate>
           {title}
         </Text>
         <Group gap={0} wrap="nowrap">
-          <IconButton
-            label={`Move ${title} up`}
-            icon={IconArrowUp}
-            onClick={() => move(index, index - 1)}
-            disabled={index === 0}
-          />
-          <IconButton
-            label={`Move ${title} down`}
-            icon={IconArrowDown}
-            onClick={() => move(index, index + 1)}
-            disabled={index === count - 1}
-          />
+          <MoveButtons label={title} index={index} count={count} move={move} />
           <IconButton label={`Remove ${title}`} onClick={remove} />
         </Group>
       </Group>

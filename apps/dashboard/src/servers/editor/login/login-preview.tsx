@@ -26,9 +26,7 @@ export function LoginPreview() {
   const { name, slug, isIdentified, hasOauth, tools, fields, hosts } = useEditorState(getShownParts);
   return (
     <section aria-label="Preview" className="th-preview">
-      <Text fw={600} size="sm">
-        Preview of the pages that people see
-      </Text>
+      <Text fw={600}>Preview of the pages that people see</Text>
       <PreviewPage
         title={`Allow “Claude” to use ${name}?`}
         text="An agent requests access on your behalf. Continue only if you just started this login yourself."

@@ -21,6 +21,7 @@ export function LoginSection() {
   const authentication = useValue(['authentication']);
   const isOn = field.value !== undefined;
   const hasOauth = useValue(['oauth']) !== undefined;
+  const hasClients = useValue(['login', 'clients']) !== undefined;
   const toggle = () => {
     const isForwarded = isObject(authentication) && !isStoredCredential(authentication) && !hasOauth;
     set(['login'], isOn ? undefined : isForwarded ? { fields: [tokenField] } : {});
@@ -51,7 +52,9 @@ export function LoginSection() {
             <Allow hasOauth={hasOauth} />
             <LoginFields />
             <ViewRules />
-            <Clients />
+            <Collapsible label="Limit clients" isInitiallyOpen={hasClients}>
+              <Fields path={['login']} fields={clientFields} />
+            </Collapsible>
           </Stack>
           <LoginPreview />
         </div>
@@ -86,9 +89,7 @@ function Allow({ hasOauth }: { hasOauth: boolean }) {
   };
   return (
     <Stack gap="sm" id={field.id} tabIndex={-1}>
-      <Text fw={600} size="sm">
-        Who may log in
-      </Text>
+      <Text fw={600}>Who may log in</Text>
       <Checkbox
         id={members.id}
         label="Members of the workspace"
@@ -129,10 +130,8 @@ function ViewRules() {
   if (views.length === 0 && rules.length === 0) return null;
   return (
     <Stack gap="xs" id={field.id} tabIndex={-1}>
-      <Text fw={600} size="sm">
-        Views
-      </Text>
-      <Text size="sm" c="dimmed">
+      <Text fw={600}>Views</Text>
+      <Text c="dimmed">
         The first matching group decides which tools a person gets. An empty group is everyone. Without a match, the
         login is refused.
       </Text>
@@ -163,14 +162,5 @@ function ViewRule({ index, views, remove }: ViewRuleProps) {
       </Box>
       <IconButton label={`Remove rule ${index + 1}`} size={36} onClick={remove} />
     </Group>
-  );
-}
-
-function Clients() {
-  const isLimited = useValue(['login', 'clients']) !== undefined;
-  return (
-    <Collapsible label="Limit clients" isInitiallyOpen={isLimited}>
-      <Fields path={['login']} fields={clientFields} />
-    </Collapsible>
   );
 }

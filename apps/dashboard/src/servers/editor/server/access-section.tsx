@@ -1,6 +1,7 @@
 import { Box, Radio, Stack, Text } from '@mantine/core';
 import type { JsonObject } from '../../../api-types.ts';
 import { Section } from '../../../ui/section.tsx';
+import { accessKinds } from '../../../ui/text/access-badge.tsx';
 import { asText, type Config, getCredentialNames, isObject } from '../../config.ts';
 import { useEditor, useValue } from '../model/editor-context.ts';
 import { CredentialList, isStoredCredential, removeCredential } from './authentication-fields.tsx';
@@ -11,20 +12,16 @@ type Kind = 'none' | 'stored' | 'forwarded' | 'login';
 const kinds: { value: Kind; label: string; text: string }[] = [
   {
     value: 'none',
-    label: 'No credential, or in tool headers',
-    text: 'Nothing is added to requests. If a header contains {{NAME}}, callers use a workspace API key.',
+    label: accessKinds.open.name,
+    text: 'No credential is sent to the API. If a header contains {{NAME}}, callers use a workspace API key.',
   },
   {
     value: 'stored',
-    label: 'Stored credential',
+    label: accessKinds.api_key.name,
     text: 'The API receives the credential that you store. Callers use a workspace API key, or log in.',
   },
-  {
-    value: 'forwarded',
-    label: "Caller's own token",
-    text: 'Callers send their own API token, which is forwarded.',
-  },
-  { value: 'login', label: 'Login (OAuth)', text: 'People log in at the provider when their agent connects.' },
+  { value: 'forwarded', label: accessKinds.caller_token.name, text: accessKinds.caller_token.text },
+  { value: 'login', label: accessKinds.oauth.name, text: 'People log in at the provider when their agent connects.' },
 ];
 
 function getKind({ oauth, authentication }: Config): Kind {
@@ -76,7 +73,7 @@ export function AccessSection() {
         {kind !== 'none' && <CredentialList path={['authentication']} isStored={kind === 'stored'} />}
         {getCredentialNames({ credentials }).map((name) => (
           <Box key={name}>
-            <Text size="sm" fw={600} mb={4}>
+            <Text fw={600} mb={4}>
               Credential {name}, for tools that use it
             </Text>
             <CredentialList path={['credentials', name]} isStored />

@@ -100,9 +100,7 @@ export function CredentialList({ path, isStored }: { path: readonly PathSegment[
         <Box key={index}>
           {items.length > 1 && (
             <Group justify="space-between" mb={4}>
-              <Text size="sm" fw={600}>
-                Credential {index + 1}
-              </Text>
+              <Text fw={600}>Credential {index + 1}</Text>
               <IconButton
                 label={`Remove credential ${index + 1}`}
                 onClick={() => set(path, items.toSpliced(index, 1))}

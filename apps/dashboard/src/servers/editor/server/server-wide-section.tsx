@@ -1,9 +1,17 @@
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { getValueAt, withValue } from '../../config.ts';
-import { Field } from '../fields.tsx';
+import { declareField, Fields } from '../fields.tsx';
 import { useEditorState, useField } from '../model/editor-context.ts';
 import { Cell, HeadersEditor, NamedRows } from '../named-rows.tsx';
+
+const { text, list } = declareField;
+const baseUrl = text('base_url', 'Base URL', 'Prepended to tool URLs that start with /.', {
+  placeholder: 'https://api.example.com/v1',
+  isMono: true,
+});
+const forwardHint = 'Forwarded from the MCP client to the API by every tool.';
+const forwardHeaders = list('forward_headers', 'Forwarded headers', forwardHint, { placeholder: 'X-Request-Id' });
 
 /** Settings shared by all tools. Collapsed while none is set. */
 export function ServerWideSection() {
@@ -13,22 +21,9 @@ export function ServerWideSection() {
   return (
     <Section title="For all tools" text="Base URL, headers, and variables that all tools share.">
       <Collapsible label="Base URL, headers, and variables" isInitiallyOpen={isUsed}>
-        <Field
-          kind="text"
-          path={['base_url']}
-          label="Base URL"
-          placeholder="https://api.example.com/v1"
-          text="Prepended to tool URLs that start with /."
-          isMono
-        />
+        <Fields path={[]} fields={[baseUrl]} />
         <HeadersEditor path={['headers']} noun="shared header" text="Sent by every tool unless it overrides them" />
-        <Field
-          kind="list"
-          path={['forward_headers']}
-          label="Forwarded headers"
-          placeholder="X-Request-Id"
-          text="Forwarded from the MCP client to the API by every tool."
-        />
+        <Fields path={[]} fields={[forwardHeaders]} />
         <VariablesEditor />
       </Collapsible>
     </Section>
@@ -62,7 +57,7 @@ function VariablesEditor() {
             label={`Description of variable ${row.index + 1}`}
             placeholder="Purpose"
             value={getValueAt(row.value, ['description'])}
-            onChange={(text) => row.change(withValue(row.value, ['description'], text || undefined))}
+            onChange={(value) => row.change(withValue(row.value, ['description'], value || undefined))}
           />
         </>
       )}

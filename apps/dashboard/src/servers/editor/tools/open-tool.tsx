@@ -1,9 +1,9 @@
 import { Box, Drawer, Group, Title } from '@mantine/core';
-import { IconArrowDown, IconArrowUp, IconCopyPlus, IconTrash } from '@tabler/icons-react';
+import { IconCopyPlus, IconTrash } from '@tabler/icons-react';
 import type { Ref } from 'react';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { asText } from '../../config.ts';
-import { IconButton } from '../edit-buttons.tsx';
+import { IconButton, MoveButtons } from '../edit-buttons.tsx';
 import { getFieldId, useEditor, useValue } from '../model/editor-context.ts';
 import { ToolForm } from './tool-form.tsx';
 
@@ -87,21 +87,9 @@ type ToolActionsProps = Omit<Props, 'index' | 'saveBarRef' | 'close'> & { index:
 
 function ToolActions({ index, count, move, duplicate, remove }: ToolActionsProps) {
   const name = getToolName(useValue(['tools', index, 'name']), index);
-  const [isFirst, isLast] = [index === 0, index === count - 1];
   return (
     <Group gap={0} wrap="nowrap" className="th-tool-changes">
-      <IconButton
-        label={`Move ${name} up`}
-        icon={IconArrowUp}
-        onClick={() => move(index, index - 1)}
-        disabled={isFirst}
-      />
-      <IconButton
-        label={`Move ${name} down`}
-        icon={IconArrowDown}
-        onClick={() => move(index, index + 1)}
-        disabled={isLast}
-      />
+      <MoveButtons label={name} index={index} count={count} move={move} />
       <IconButton label={`Duplicate ${name}`} icon={IconCopyPlus} onClick={() => duplicate(index)} />
       <IconButton label={`Delete ${name}`} icon={IconTrash} onClick={() => remove(index)} />
     </Group>

@@ -2,6 +2,7 @@ import { Autocomplete, Button, Group, Popover, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useState } from 'react';
 import type { JsonObject } from '../../../api-types.ts';
+import { Form } from '../../../ui/form.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { asList, asText, getTools, getValueAt, getViews, isObject, withValue } from '../../config.ts';
 import { useEditor } from '../model/editor-context.ts';
@@ -35,7 +36,7 @@ export function SelectedTools({ indexes, onClear }: Props) {
   };
   return (
     <Group gap={6} mb="xs" role="group" aria-label="Selected tools">
-      <Text size="sm" fw={600} mr={4} role="status">
+      <Text fw={600} mr={4} role="status">
         {indexes.size} selected
       </Text>
       <Button {...buttonProps} onClick={() => updateEach('disabled', () => undefined)}>
@@ -85,9 +86,8 @@ function NamePrompt({ label, suggestions, placeholder, onSubmit }: NamePromptPro
         </Button>
       </Popover.Target>
       <Popover.Dropdown>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
+        <Form
+          onSubmit={() => {
             if (text.trim() === '') return;
             onSubmit(text.trim());
             setText('');
@@ -106,7 +106,7 @@ function NamePrompt({ label, suggestions, placeholder, onSubmit }: NamePromptPro
             />
             <Button type="submit">Add</Button>
           </Group>
-        </form>
+        </Form>
       </Popover.Dropdown>
     </Popover>
   );

@@ -4,14 +4,13 @@ import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { getCredentialNames } from '../../config.ts';
 import { allowedValues, bounds } from '../../declared.ts';
 import { ArgumentsEditor } from '../arguments/arguments-editor.tsx';
-import { declareField, Field, Fields } from '../fields.tsx';
+import { declareField, Fields } from '../fields.tsx';
 import { useValue } from '../model/editor-context.ts';
 import { HeadersEditor } from '../named-rows.tsx';
 
 const { text, long, number, list, choice, check, json } = declareField;
 const methods = (allowedValues['tools.*.method'] ?? []).map((value) => ({ value, label: value }));
-const numberFormat = new Intl.NumberFormat('en');
-const getDefaultPlaceholder = (value: number) => ({ placeholder: numberFormat.format(value) });
+const getDefaultPlaceholder = (value: number) => ({ placeholder: value.toLocaleString('en') });
 const required = { isRequired: true, isMono: true };
 const enterHint = { placeholder: 'Press Enter after each' };
 const arrayFormats = [
@@ -37,11 +36,11 @@ const responseFields = [
     placeholder: '.',
     isMono: true,
   }),
-  list('response_fields', 'Response fields', 'Fields to keep of the object or each item. Saves tokens.', enterHint),
+  list('response_fields', 'Response fields', 'Agents get only these fields of an object or each item.', enterHint),
 ];
 
 const bodyHint = 'json, form, multipart, or the argument that is the body.';
-const limitHint = { placeholder: 'Server default' };
+const serverDefault = { placeholder: 'Server default' };
 const redirectHint = { placeholder: 'Return an error with the target' };
 const createAnnotationField = (name: string, label: string) =>
   choice(['annotations', name], label, '', yesOrNo, { placeholder: 'Derived from method' });
@@ -51,7 +50,7 @@ const advancedFields = [
   number(
     'timeout_ms',
     'Timeout, ms',
-    `Up to ${numberFormat.format(bounds.timeoutMs.max)}.`,
+    `Up to ${bounds.timeoutMs.max.toLocaleString('en')}.`,
     getDefaultPlaceholder(bounds.timeoutMs.default),
   ),
   text('body', 'Body', bodyHint, { placeholder: 'json', isMono: true }),
@@ -62,7 +61,7 @@ const advancedFields = [
     'A larger response is an error.',
     getDefaultPlaceholder(bounds.responseBytes.default),
   ),
-  number('max_response_tokens', 'Max response tokens', 'Agents read the remainder with read_more.', limitHint),
+  number('max_response_tokens', 'Max response tokens', 'Agents read the remainder with read_more.', serverDefault),
   list('response_headers', 'Response headers', 'Headers to return to the agent, such as Link or ETag.', enterHint),
   choice('redirects', 'Redirects', 'For GET downloads. Credentials are sent only to the API.', redirects, redirectHint),
   list('tags', 'Tags', 'Groups that agents can search by.', enterHint),
@@ -81,7 +80,8 @@ const schemaFields = [
 export function ToolForm({ index }: { index: number }) {
   const path = ['tools', index];
   const names = getCredentialNames({ credentials: useValue(['credentials']) });
-  const credentials = names.map((value) => ({ value, label: value }));
+  const credentials = [...names.map((value) => ({ value, label: value })), { value: 'none', label: 'No credential' }];
+  const credential = choice('credential', 'Credential', 'Sent with the request.', credentials, serverDefault);
   return (
     <Stack gap="md">
       <Fields path={path} fields={textFields} />
@@ -95,16 +95,7 @@ export function ToolForm({ index }: { index: number }) {
       </Grid>
       <ArgumentsEditor path={[...path, 'input_schema']} />
       <HeadersEditor path={[...path, 'headers']} />
-      {credentials.length > 0 && (
-        <Field
-          kind="choice"
-          path={[...path, 'credential']}
-          label="Credential"
-          text="Sent with the request."
-          choices={[...credentials, { value: 'none', label: 'No credential' }]}
-          placeholder="Server default"
-        />
-      )}
+      {names.length > 0 && <Fields path={path} fields={[credential]} />}
       <TwoColumns>
         <Fields path={path} fields={responseFields} />
       </TwoColumns>

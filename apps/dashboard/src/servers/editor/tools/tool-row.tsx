@@ -32,7 +32,7 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
   const [isDragOver, setDragOver] = useState(false);
   const name = getToolName(tool.name, index);
   const isEnabled = !isDisabled(tool);
-  const { tokens, calls, errors = 0 } = figures.get(asText(tool.name)) ?? {};
+  const { tokens, calls, errors } = figures.get(asText(tool.name)) ?? {};
   const handleDrag = (event: DragEvent, isOver: boolean) => {
     event.preventDefault();
     setDragOver(isOver);
@@ -89,9 +89,7 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
       </td>
       <td data-figure="tokens">{isStored && tokens?.toLocaleString('en')}</td>
       <td data-figure="calls">{calls !== undefined && <Count value={calls} />}</td>
-      <td data-figure="errors" data-bad={errors > 0 || undefined}>
-        {calls !== undefined && <Count value={errors} />}
-      </td>
+      <td data-figure="errors">{calls !== undefined && <Count value={errors} />}</td>
       <td>
         <ProblemCount path={`tools[${index}]`} />
       </td>

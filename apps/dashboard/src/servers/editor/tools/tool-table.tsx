@@ -187,7 +187,7 @@ function Filter({ filter, shownCount, count, onChange }: FilterProps) {
         onChange={(event) => onChange(event.currentTarget.value)}
         spellCheck={false}
       />
-      <Text size="sm" c="dimmed" role="status">
+      <Text c="dimmed" role="status">
         {shownCount === count ? `${count} tools` : matchText}
       </Text>
     </Group>

@@ -20,7 +20,7 @@ const modes = [
   { value: 'search', label: 'Search: agents find, read, and call tools, and see only pinned ones' },
 ];
 
-const searchHint = 'Search uses a few hundred tokens per conversation, however many tools there are.';
+const searchHint = 'Search uses a few hundred tokens per conversation, regardless of the number of tools.';
 const limitHint = 'Longer responses are cut between items or lines. Agents read the remainder with read_more.';
 const serverFields = [
   declareField.choice('tool_mode', 'Tool delivery', searchHint, modes, { placeholder: 'List all tools' }),
@@ -51,9 +51,7 @@ export function ToolsSection({ saveBarRef, bar }: Props) {
     >
       <Stack gap="xs" id={getFieldId('tools')} tabIndex={-1}>
         {count === 0 ? (
-          <Text size="sm" c="dimmed">
-            No tools yet.
-          </Text>
+          <Text c="dimmed">No tools yet.</Text>
         ) : (
           <ToolTable count={count} open={open} onMove={changes.move} />
         )}

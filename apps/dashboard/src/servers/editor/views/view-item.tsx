@@ -26,7 +26,7 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
             <Text className="th-mono" fw={600} truncate>
               {toVisible(name)}
             </Text>
-            <Text size="sm" c="dimmed" truncate visibleFrom="sm">
+            <Text c="dimmed" truncate visibleFrom="sm">
               {toVisible(title)}
             </Text>
           </Group>
@@ -179,7 +179,7 @@ function ToolOverrides({ path, tool }: { path: readonly PathSegment[]; tool: str
   ];
   return (
     <Box component="fieldset" className="th-card" p="sm" m={0}>
-      <Text component="legend" size="sm" fw={600} className="th-mono" px={4}>
+      <Text component="legend" fw={600} className="th-mono" px={4}>
         {tool}
       </Text>
       <Stack gap="sm">
@@ -194,17 +194,11 @@ function ViewUrl({ name }: { name: string }) {
   const { server, config } = useCurrentServer();
   const url = `${server.url}/${name}`;
   if (!Object.hasOwn(getViews(config), name)) {
-    return (
-      <Text size="sm" c="dimmed">
-        After you save, agents can reach it at {toVisible(url)}.
-      </Text>
-    );
+    return <Text c="dimmed">After you save, agents can reach it at {toVisible(url)}.</Text>;
   }
   return (
     <Group gap="xs">
-      <Text className="th-mono" size="sm">
-        {toVisible(url)}
-      </Text>
+      <Text className="th-mono">{toVisible(url)}</Text>
       <CopyButton value={url} label={`Copy URL of ${toVisible(name)}`} />
       <TextLink to={`/servers/${server.slug}/connect?view=${encodeURIComponent(name)}`}>Connect a client</TextLink>
     </Group>

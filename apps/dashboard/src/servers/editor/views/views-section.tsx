@@ -4,6 +4,7 @@ import { createSuggestionBudget } from '@toolhost/errors/problems';
 import { getViewNameProblem } from '@toolhost/tool-config/view-name';
 import { useState } from 'react';
 import type { JsonObject } from '../../../api-types.ts';
+import { Form } from '../../../ui/form.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
 import { getViews } from '../../config.ts';
@@ -33,11 +34,7 @@ export function ViewsSection() {
       text="A view exposes a subset of the tools at its own URL, for one group of agents. Keys can be limited to views."
     >
       <Stack gap="xs" id={field.id} tabIndex={-1}>
-        {Object.keys(views).length === 0 && (
-          <Text size="sm" c="dimmed">
-            No views yet. Every agent gets all tools.
-          </Text>
-        )}
+        {Object.keys(views).length === 0 && <Text c="dimmed">No views yet. Every agent gets all tools.</Text>}
         {Object.keys(views).map((name) => (
           <ViewItem
             key={name}
@@ -68,25 +65,20 @@ function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; o
     setName('');
   };
   return (
-    <Group gap="xs" align="flex-start">
+    <Group component={Form} gap="xs" align="flex-start" onSubmit={add}>
       <TextInput
-        aria-label="New view name"
+        label="New view name"
         placeholder="support"
-        description="Last segment of its URL."
-        inputWrapperOrder={['input', 'description', 'error']}
+        description="Last segment of the view's URL."
+        inputWrapperOrder={['label', 'input', 'description', 'error']}
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== 'Enter') return;
-          event.preventDefault();
-          add();
-        }}
         error={isSubmitted && problem !== undefined && toVisible(problem)}
         className="th-mono"
         flex="1 1 10rem"
         spellCheck={false}
       />
-      <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>
+      <Button variant="default" type="submit" className="th-aligned" leftSection={<IconPlus size={14} />}>
         Add view
       </Button>
     </Group>

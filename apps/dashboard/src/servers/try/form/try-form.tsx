@@ -3,6 +3,7 @@ import { IconPlayerPlay } from '@tabler/icons-react';
 import { useRef } from 'react';
 import type { FieldProblem } from '../../../api-types.ts';
 import { useCanEdit } from '../../../frame/session.ts';
+import { Form } from '../../../ui/form.tsx';
 import { SecretInput } from '../../../ui/secret-input.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { ProblemAlert } from '../../../ui/states/problem-alert.tsx';
@@ -39,18 +40,9 @@ export function TryForm(props: Props) {
   };
   return (
     <Section title="Call">
-      <form
-        ref={form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (shouldSubmitOnEnter) submit();
-        }}
-        noValidate
-      >
+      <Form ref={form} onSubmit={() => shouldSubmitOnEnter && submit()}>
         <Stack gap="sm">
-          <Text size="sm" c="dimmed">
-            {toVisible(props.description)}
-          </Text>
+          <Text c="dimmed">{toVisible(props.description)}</Text>
           {args.map((argument) => (
             <ArgumentInput
               key={argument.name}
@@ -83,7 +75,7 @@ export function TryForm(props: Props) {
             <ViewerNote>You can view the request but not send it.</ViewerNote>
           </Group>
         </Stack>
-      </form>
+      </Form>
     </Section>
   );
 }

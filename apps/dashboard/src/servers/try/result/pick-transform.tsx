@@ -24,15 +24,13 @@ export function PickTransform({ response, tool, slug }: Props) {
   if (!canEdit) return null;
   return (
     <Collapsible label="Pick part of the response">
-      <Text size="sm" c="dimmed">
-        Click the value that agents should get instead of the whole response.
-      </Text>
+      <Text c="dimmed">Click the value that agents should get instead of the whole response.</Text>
       <div className="th-code">
         <JsonTree value={response} path="" onPick={setPicked} />
       </div>
       {transform !== undefined && (
         <Group gap="sm">
-          <Text size="sm">
+          <Text>
             response_transform: <Code>{toVisible(transform)}</Code>
           </Text>
           <Button onClick={applyTransform}>Use in configuration</Button>

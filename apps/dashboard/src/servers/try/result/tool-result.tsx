@@ -52,11 +52,7 @@ export function ToolResultSides({ result, isNarrow = false }: { result: ToolCall
         // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its index
         <ContentView key={index} block={block} isError={result.is_error} />
       ))}
-      {result.left_out !== undefined && (
-        <Text size="sm" c="dimmed">
-          {result.left_out}
-        </Text>
-      )}
+      {result.left_out !== undefined && <Text c="dimmed">{result.left_out}</Text>}
     </ResponseAndResult>
   );
 }
@@ -100,9 +96,9 @@ function Timing({ total_ms: total, upstream_ms: upstream }: NonNullable<ToolCall
   return (
     <Group gap="sm" wrap="nowrap">
       <Progress w={90} value={total > 0 ? ((upstream ?? 0) / total) * 100 : 0} aria-hidden />
-      <Text size="sm">
+      <Text>
         {total} ms
-        <Text span size="sm" c="dimmed">
+        <Text span c="dimmed">
           {upstream === undefined ? ' · no request sent' : ` · API ${upstream} ms, Toolhost ${overheadMs} ms`}
         </Text>
       </Text>
@@ -125,12 +121,12 @@ function ContentView({ block, isError }: { block: ContentBlock; isError: boolean
   }
   if (block.type === 'resource_link') {
     return (
-      <Text size="sm">
+      <Text>
         <Anchor href={block.uri} download>
           Download {formatFile(file)}
         </Anchor>
       </Text>
     );
   }
-  return <Text size="sm">File ({formatFile(file)}). Agents get it unchanged. It is not shown here.</Text>;
+  return <Text>File ({formatFile(file)}). Agents get it unchanged. It is not shown here.</Text>;
 }

@@ -1,7 +1,7 @@
 import { charactersPerToken } from '@toolhost/tool-config/tokens';
 import type { Proposal } from '../../../api-types.ts';
 
-type Field = Proposal['fields'][number];
+export type Field = Proposal['fields'][number];
 
 /** Selection of response fields. `leafPaths` and `keptPaths` are paths of leaf fields; enclosing fields follow from them. */
 export type FieldChoice = { fields: readonly Field[]; leafPaths: readonly string[]; keptPaths: ReadonlySet<string> };

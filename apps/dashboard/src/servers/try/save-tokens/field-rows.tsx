@@ -1,12 +1,10 @@
 import { Badge, Button, Checkbox, Group, Stack, Text } from '@mantine/core';
 import { estimateTokenCount } from '@toolhost/tool-config/tokens';
 import { useState } from 'react';
-import type { Proposal } from '../../../api-types.ts';
 import { toVisible } from '../../../ui/text/visible.ts';
-import { type FieldChoice, getFieldState, sortBySize } from './field-choice.ts';
+import { type Field, type FieldChoice, getFieldState, sortBySize } from './field-choice.ts';
 
 type Props = { choice: FieldChoice; totalTokens: number; onToggle: (path: string) => void };
-type Field = Proposal['fields'][number];
 
 /** Number of fields shown at first. Five more are shown without a button. */
 const initialCount = 30;
@@ -60,7 +58,7 @@ function FieldRow({ field, choice, totalTokens, onToggle }: Props & { field: Fie
         indeterminate={state === 'partly'}
         onChange={() => onToggle(path)}
       />
-      <Text size="sm" c="dimmed">
+      <Text c="dimmed">
         {tokens.toLocaleString('en')} tokens,{' '}
         {totalTokens === 0 ? 0 : Math.min(100, Math.round((tokens / totalTokens) * 100))}%
       </Text>

@@ -56,7 +56,7 @@ export function SaveTokens({ tool }: { tool: string }) {
 function NoFields({ slug, responseCount, onRetry }: { slug: string; responseCount: number; onRetry: () => void }) {
   return (
     <Stack gap="sm" align="flex-start">
-      <Text size="sm">
+      <Text>
         {responseCount > 0
           ? 'The captured responses have no fields to choose from.'
           : 'No JSON response of this tool has been captured yet. Turn on capture, then call the tool here or from an agent.'}{' '}
@@ -89,7 +89,7 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
   const hasTooManyPaths = (paths?.length ?? 0) > maxPaths;
   return (
     <Stack gap="sm">
-      <Text size="sm" role="status">
+      <Text role="status">
         {`${formatResponseCount(proposal.answers)} of ${formatTokens(tokens.whole)} would be ${formatTokens(remainingTokens)}${formatReduction(remainingTokens, tokens.whole)}.`}
         {current && ` With the current fields they are ${formatTokens(tokens.now)}.`}
       </Text>
@@ -110,7 +110,7 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
       />
       {save.error && <ProblemAlert error={save.error} title="Not saved" />}
       {hasTooManyPaths && (
-        <Text size="sm" c="var(--th-bad)">
+        <Text c="var(--th-bad)">
           {paths?.length} paths are selected, but at most {maxPaths} can be saved. Keep some fields whole.
         </Text>
       )}
