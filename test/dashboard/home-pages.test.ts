@@ -87,13 +87,18 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
   it('links each warning to the page that resolves it', async (t) => {
     const page = await openPage(t, dashboard, '/');
     await page.getByRole('listitem').filter({ hasText: 'NOT_SET has no value' }).getByRole('link').click();
-    await page.getByRole('link', { name: 'variables.unused' }).click();
+    assert.equal(await field(page, 'Secret name').inputValue(), 'NOT_SET');
+    await page.keyboard.press('Escape');
+    await tab(page, 'Overview').click();
+    const clickAction = (label: string) =>
+      page.getByRole('listitem').filter({ hasText: label }).getByRole('link').click();
+    await clickAction('variables.unused');
     await eventually(async () => {
       assert.match(page.url(), /\/servers\/unset\/settings/);
       assert.equal(await page.locator(':focus').getAttribute('id'), 'field-variables');
     });
     await tab(page, 'Overview').click();
-    await page.getByRole('link', { name: 'NOT_SET' }).click();
+    await clickAction('NOT_SET');
     assert.equal(await field(page, 'Secret name').inputValue(), 'NOT_SET');
   });
 

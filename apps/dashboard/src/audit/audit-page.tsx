@@ -5,7 +5,7 @@ import type { AuditEvent } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { PagedList } from '../ui/paged-list.tsx';
-import { type Column, Rows } from '../ui/rows.tsx';
+import { type Column, Dash, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Facts } from '../ui/text/facts.tsx';
 import { ClockTime, formatExactTime } from '../ui/text/time.tsx';
@@ -29,7 +29,7 @@ const getColumns = (open: (event: AuditEvent) => void): Column<AuditEvent>[] => 
     narrow: 'hidden',
     cell: ({ detail }) => (
       <Text inherit c="dimmed" lineClamp={1}>
-        {formatDetail(detail) || '–'}
+        {formatDetail(detail) || <Dash />}
       </Text>
     ),
   },

@@ -1,6 +1,7 @@
 import { Text } from '@mantine/core';
 import type { AuditEvent, JsonObject } from '../api-types.ts';
 import { isObject } from '../servers/config.ts';
+import { Dash } from '../ui/rows.tsx';
 import { accessKinds } from '../ui/text/access-badge.tsx';
 import { PersonName } from '../ui/text/person-name.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
@@ -29,7 +30,7 @@ const serverOperations =
 type TargetProps = { event: AuditEvent; isLink?: boolean };
 
 export function Target({ event: { target, target_name, operation }, isLink = true }: TargetProps) {
-  if (target === undefined) return '–';
+  if (target === undefined) return <Dash />;
   if (target_name !== undefined) return <span title={target}>{toVisible(target_name)}</span>;
   if (!isLink || !serverOperations.test(operation) || operation === 'deleteMcpServer') return <Id>{target}</Id>;
   const to = `/servers/${encodeURIComponent(target)}`;

@@ -4,10 +4,13 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { createSpotlight, Spotlight } from '@mantine/spotlight';
 import {
   IconActivity,
+  IconApi,
   IconArrowRight,
   IconBook,
   IconFile,
+  IconFileUpload,
   IconKey,
+  IconPlus,
   IconSearch,
   IconServer2,
   IconTool,
@@ -28,12 +31,18 @@ import { useSwitchWorkspace } from './workspace-switcher.tsx';
 type Entry = { id: string; label: string; about?: string | undefined; run: () => void };
 type CreateLink = (label: string, to: string, about?: string) => Entry;
 
-const icons: { [group: string]: typeof IconSearch } = {
+/** Icons of entries, by path, and of groups. */
+const icons: { [pathOrGroup: string]: typeof IconSearch } = {
+  ...Object.fromEntries(pages.map(({ to, Icon }) => [to, Icon])),
+  '/api-reference': IconApi,
+  '/keys?new': IconKey,
+  '/servers/new': IconPlus,
+  '/servers/new/import': IconFileUpload,
+  '/servers/new/gallery': IconServer2,
   Servers: IconServer2,
   Tools: IconTool,
   'API keys': IconKey,
   Calls: IconActivity,
-  Pages: IconFile,
   Actions: IconArrowRight,
   Guides: IconBook,
 };
@@ -80,7 +89,7 @@ export function Palette({ searchRequests, takeTyped }: Props) {
       classNames={{ header: 'th-unseen' }}
     >
       <Spotlight.Search
-        placeholder="Servers, tools, keys, pages, guides, or a call ID"
+        placeholder="Server, tool, page, or call ID"
         aria-label="Find anything"
         maxLength={100}
         onFocus={() => {
@@ -99,7 +108,7 @@ export function Palette({ searchRequests, takeTyped }: Props) {
                     key={id}
                     label={label}
                     onClick={run}
-                    leftSection={<GroupIcon name={name} />}
+                    leftSection={<EntryIcon id={id} group={name} />}
                     rightSection={about}
                   />
                 ))}
@@ -119,8 +128,8 @@ export function Palette({ searchRequests, takeTyped }: Props) {
   );
 }
 
-function GroupIcon({ name }: { name: string }) {
-  const Icon = icons[name] ?? IconFile;
+function EntryIcon({ id, group }: { id: string; group: string }) {
+  const Icon = icons[id] ?? icons[group] ?? IconFile;
   return <Icon size={16} stroke={1.5} aria-hidden />;
 }
 

@@ -92,19 +92,22 @@ function Figures({ statistics, isSingleServer }: { statistics: Statistics; isSin
   ];
   return (
     <dl className="th-figures">
-      {figures.map(([label, value, note]) => (
-        <div key={label}>
-          <Text component="dt" size="xs" c="dimmed">
-            {label}
-          </Text>
-          <dd className="th-figure">
-            {value.toLocaleString('en')}{' '}
-            <Text span size="xs" c="dimmed">
-              {note}
+      {figures.map(([label, value, note]) => {
+        const [figure, unit = note] = value.toLocaleString('en').split(/ (.*)/);
+        return (
+          <div key={label}>
+            <Text component="dt" size="xs" c="dimmed">
+              {label}
             </Text>
-          </dd>
-        </div>
-      ))}
+            <dd className="th-figure">
+              {figure}{' '}
+              <Text span size="xs" c="dimmed">
+                {unit}
+              </Text>
+            </dd>
+          </div>
+        );
+      })}
     </dl>
   );
 }

@@ -55,15 +55,19 @@ const descriptionStates = { changed: 'has changed', unreadable: 'cannot be read'
 /** Pending actions: missing secrets, and API descriptions that changed or cannot be read. */
 function PendingActions() {
   const { data } = usePendingActions();
-  const items = data?.servers.map(({ slug, missing_secrets, moved_secrets, description }) => ({
-    label: slug,
-    text: [
-      ...missing_secrets.map((name) => `${name} has no value`),
-      ...moved_secrets.map((name) => `${name} was set for another host`),
-      ...(description === undefined ? [] : [`its API description ${descriptionStates[description]}`]),
-    ].join(', '),
-    to: `/servers/${slug}`,
-  }));
+  const items = data?.servers.map(({ slug, missing_secrets, moved_secrets, description }) => {
+    const [secret] = [...missing_secrets, ...moved_secrets];
+    return {
+      label: slug,
+      text: [
+        ...missing_secrets.map((name) => `${name} has no value`),
+        ...moved_secrets.map((name) => `${name} was set for another host`),
+        ...(description === undefined ? [] : [`its API description ${descriptionStates[description]}`]),
+      ].join(', '),
+      to: `/servers/${slug}${secret === undefined ? '' : `/settings/secrets?name=${secret}`}`,
+      action: secret === undefined ? 'Show' : 'Set secret',
+    };
+  });
   return <NeedsAttention items={items ?? []} />;
 }
 

@@ -16,7 +16,7 @@ export function Section({ title, isTitleHidden = false, text, actions, isFlush =
   const id = useId();
   return (
     <Box component="section" className="th-section" aria-labelledby={id}>
-      <Group justify="space-between" align="flex-start" gap="sm" mb={isTitleHidden && !text ? 0 : 'sm'}>
+      <Group justify="space-between" align="flex-start" gap="sm" mb={!children || (isTitleHidden && !text) ? 0 : 'sm'}>
         <Box miw={0} flex="1 1 12rem">
           <Title order={2} id={id} {...(isTitleHidden && { className: 'th-unseen' })}>
             {title}

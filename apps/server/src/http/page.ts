@@ -35,6 +35,7 @@ dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
 .columns { display: grid; gap: 4rem 3rem; grid-template-columns: repeat(6, 1fr); align-items: center; } main:has(.columns) { max-width: 70rem; border: 0; padding: 0 1rem; }
 .columns > * { grid-column: span 2; align-self: start; } .columns > :nth-child(-n + 2) { grid-column: span 3; align-self: center; } .columns :is(h2, pre) { margin-top: 0; }
 .columns h1 { font-size: 2.5rem; line-height: 2.875rem; letter-spacing: -.03em; margin-bottom: 1rem; } .columns h1 + p { font-size: 1rem; line-height: 1.5rem; max-width: 34rem; }
+main:has(.sign-in) { max-width: 29rem; margin-top: 17vh; border: 0; } main:has(.sign-in) :is(form, button) { flex: 1; }
 .field { margin: 1rem 0; } .field label { display: block; font-weight: 500; margin: 0 0 .375rem; } .field label .soft { font-weight: 400; } .field small, .problem { margin: .375rem 0 0; }
 .field input { font: inherit; width: 100%; min-height: 2rem; padding: .25rem .75rem; color: var(--text); background: var(--page); border: 1px solid var(--control); border-radius: .375rem; }
 .field input[aria-invalid] { border-color: var(--bad); box-shadow: inset 0 0 0 1px var(--bad); }

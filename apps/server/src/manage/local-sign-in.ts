@@ -126,12 +126,12 @@ export function renderLocalSignIn(requiresLink: boolean, basePath: string, retur
 
 function renderSignInPage(requiresLink: boolean, basePath: string, returnTo: string): string {
   const mode = requiresLink
-    ? 'in local mode in a container, where one user signs in with a link'
-    : 'in local mode, which has one user and no password';
+    ? 'Local mode in a container: one user, who signs in with a link.'
+    : 'Local mode: one user, no password.';
   return renderPage(
     'Sign in',
-    html`${brand}<h1>Sign in</h1>
-<p class="soft">Toolhost runs ${mode}. In production, people sign in at your identity provider.</p>
+    html`${brand}<h1 class="sign-in">Sign in</h1>
+<p class="soft">${mode}</p>
 ${renderLocalSignIn(requiresLink, basePath, returnTo)}`,
   );
 }

@@ -30,13 +30,15 @@ function getPendingActions({ server: { slug, imported }, config, warnings }: Ser
         label: secret,
         text: message.replace(/^\{\{\w+\}\} /, ''),
         to: toTabUrl(`settings/secrets?name=${secret}`),
+        action: 'Set secret',
       };
     const to = toTabUrl(`${getTab(path)}#${encodeURIComponent(path)}`);
-    return { label: path.replace(/^tools\[(\d+)\]/, (_, index) => names[Number(index)] ?? ''), text: message, to };
+    const label = path.replace(/^tools\[(\d+)\]/, (_, index) => names[Number(index)] ?? '');
+    return { label, text: message, to, action: 'Show' };
   });
   const { changed, error, counts } = imported ?? {};
   const text = error ?? (changed && counts && `has changed: ${formatImportChanges(counts)}`);
-  if (text) items.unshift({ label: 'description', text, to: toTabUrl('settings/import') });
+  if (text) items.unshift({ label: 'description', text, to: toTabUrl('settings/import'), action: 'Show' });
   // A secret that several tools use is listed once.
   return [...new Map(items.map((item) => [item.to, item])).values()];
 }

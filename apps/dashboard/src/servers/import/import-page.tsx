@@ -48,10 +48,9 @@ function ImportFlow() {
   });
   const readErrors = getFormErrors(read, read.variables ?? {});
   return (
-    <Stack gap="md">
+    <Stack gap="md" maw={640}>
       <SourceForm
         title="API description"
-        text="OpenAPI or Swagger, a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR."
         readSource={source}
         onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
@@ -272,9 +271,11 @@ function OperationPicker({ plan, chosen, onChosen }: Selection & { plan: ImportP
           </>
         }
       />
-      <Text c="dimmed" mt="sm">
-        {remarks.filter(Boolean).join(' ')}
-      </Text>
+      {remarks.some(Boolean) && (
+        <Text c="dimmed" mt="sm">
+          {remarks.filter(Boolean).join(' ')}
+        </Text>
+      )}
     </Section>
   );
 }

@@ -91,12 +91,13 @@ function OperationGroup({ name, operations, chosen, onChosen, startsOpen }: Grou
         <Button
           variant="subtle"
           color="gray"
+          c="var(--th-text)"
           size="compact-sm"
           flex={1}
           justify="space-between"
           aria-expanded={isOpen}
           rightSection={
-            <Group gap={4} component="span" wrap="nowrap">
+            <Group gap="xs" component="span" wrap="nowrap" c="dimmed" fw={400}>
               {count} of {operations.length}
               {isOpen ? <IconChevronDown size={15} /> : <IconChevronRight size={15} />}
             </Group>
@@ -134,17 +135,15 @@ function getOperationProps({ tool, operation, tokens, outcome = 'whole', notes =
     label: (
       <>
         <span className="th-mono">{toVisible(tool)}</span>{' '}
-        <Text span size="xs" c="dimmed">
+        <Text span size="hint" c="dimmed">
+          {toVisible(operation)}
+        </Text>{' '}
+        <Text span size="xs" c="dimmed" ml="auto">
           {tokens} tokens
         </Text>
       </>
     ),
-    description: (
-      <>
-        {toVisible(operation)}
-        {remarks.length > 0 && <span className="th-remarks"> {toVisible(remarks.join('; '))}</span>}
-      </>
-    ),
+    description: remarks.length > 0 && <span className="th-remarks">{toVisible(remarks.join('; '))}</span>,
   };
 }
 

@@ -27,7 +27,7 @@ export function QuestionsForm({ questions, answers, onAnswers, onAnswered, formE
   const { beforeClick } = usePress();
   if (questions.length === 0) return null;
   return (
-    <Section title="Questions">
+    <Section title="Questions" isTitleHidden={questions.length === 1}>
       <Stack gap="sm">
         {questions.map((question) => {
           const { name, options = [], assumed = '' } = question;

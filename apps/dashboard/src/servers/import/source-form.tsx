@@ -13,7 +13,7 @@ export type Source = { url?: string; headers?: Record<string, string>; document?
 
 type Props = {
   title: string;
-  text: string;
+  text?: string;
   /** Initial URL. */
   url?: string | undefined;
   /** Source that was read, which the form shows in one line until it is changed. */
@@ -24,6 +24,13 @@ type Props = {
   /** Additional fields. */
   children?: ReactNode;
 };
+
+const fileButtonProps = {
+  variant: 'subtle',
+  size: 'compact-sm',
+  leftSection: <IconFileUpload size={14} />,
+  children: 'Choose file',
+} as const;
 
 const maxBytes = 16 * 1024 * 1024;
 const hostPattern = /^(?:localhost|\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)+|[\w-]+(?=:\d))(?::\d+)?(?:[/?#]\S*)?$/i;
@@ -106,14 +113,14 @@ function SourceFields(props: Props) {
     problems: formErrors.problems.filter(({ path }) => !/^(?:url|document|headers|for)/.test(path)),
   };
   return (
-    <Section title={props.title} text={props.text}>
+    <Section title={props.title} isTitleHidden={props.text === undefined} text={props.text}>
       <form onSubmit={submit} noValidate {...drop}>
         <Stack gap="sm">
           <FormErrorAlert formErrors={otherErrors} title="Description not read" />
           <Textarea
             label="Address or text"
             autoFocus={props.url === undefined}
-            description="The address of the description, or the description itself: JSON, YAML, or curl commands."
+            description="OpenAPI or Swagger, a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR."
             placeholder="https://api.example.com/openapi.json"
             className="th-mono"
             autosize
@@ -128,23 +135,21 @@ function SourceFields(props: Props) {
             error={problem ?? (sourceError && sourceError + localAdvice)}
             spellCheck={false}
           />
+          <Group>
+            <FileButton onChange={(file) => void readFile(file)} accept=".json,.yaml,.yml,.har,.txt,.http,.bru">
+              {(props) => <Button {...props} {...fileButtonProps} disabled={isReading} />}
+            </FileButton>
+          </Group>
           <CredentialFields
             credential={credential}
             onCredential={setCredential}
             error={getFieldError(formErrors, 'headers')}
           />
           {props.children}
-          <Group gap="sm">
+          <Group>
             <Button type="submit" loading={isReading} variant={props.readSource ? 'default' : 'filled'}>
               Read description
             </Button>
-            <FileButton onChange={(file) => void readFile(file)} accept=".json,.yaml,.yml,.har,.txt,.http,.bru">
-              {(props) => (
-                <Button {...props} variant="default" leftSection={<IconFileUpload size={16} />} disabled={isReading}>
-                  Choose file
-                </Button>
-              )}
-            </FileButton>
           </Group>
         </Stack>
       </form>

@@ -6,7 +6,7 @@ import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
 import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
-import { type Column, Rows } from '../../ui/rows.tsx';
+import { type Column, Dash, Rows } from '../../ui/rows.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
@@ -27,13 +27,13 @@ const statuses = {
 };
 
 const columns: Column<Grant>[] = [
-  { label: 'Person', cell: ({ person }) => (person ? toVisible(person) : '–') },
+  { label: 'Person', cell: ({ person }) => (person ? toVisible(person) : <Dash />) },
   { label: 'Client', cell: ({ client }) => toVisible(client) },
   { label: 'Status', narrow: 'end', cell: ({ status }) => statuses[status] },
   {
     label: 'Scopes',
     narrow: 'hidden',
-    cell: ({ scope }) => <Text className="th-mono">{toVisible(scope) || '–'}</Text>,
+    cell: ({ scope }) => <Text className="th-mono">{toVisible(scope) || <Dash />}</Text>,
   },
   { label: 'Since', narrow: 'hidden', cell: ({ created_at }) => <Time at={created_at} /> },
   {
@@ -46,7 +46,7 @@ const columns: Column<Grant>[] = [
 const providedColumn: Column<Grant> = {
   label: 'Provided',
   narrow: 'hidden',
-  cell: ({ provided = [] }) => (provided.length > 0 ? <ProvidedNames provided={provided} /> : '–'),
+  cell: ({ provided = [] }) => (provided.length > 0 ? <ProvidedNames provided={provided} /> : <Dash />),
 };
 
 /** Logins of people at this server, with an action to revoke one. */

@@ -25,7 +25,8 @@ function formatRelative(at: number, now: number, isToMinute: boolean): string {
 
 /** Formats the time in the user's time zone, to the second or the minute. */
 export function formatExactTime(at: string, isToMinute = false): string {
-  return new Date(at).toLocaleString('en', { dateStyle: 'medium', timeStyle: isToMinute ? 'short' : 'long' });
+  const timeStyle = isToMinute ? 'short' : 'long';
+  return new Date(at).toLocaleString('en', { dateStyle: 'medium', timeStyle, hourCycle: 'h23' });
 }
 
 const tickMs = 30_000;

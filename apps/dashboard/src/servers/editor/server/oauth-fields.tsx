@@ -1,5 +1,4 @@
-import { Alert, Stack, Text } from '@mantine/core';
-import { IconInfoCircle } from '@tabler/icons-react';
+import { Input, Stack } from '@mantine/core';
 import { useSession } from '../../../frame/session.ts';
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { SecretInput } from '../../../ui/secret-input.tsx';
@@ -31,11 +30,11 @@ const tokenRequests = [
 const required = { isRequired: true, isMono: true };
 const { text, list, choice, json, check } = declareField;
 
-const providerFields = [
+const urlFields = [
   text('authorization_url', 'Authorization URL', '', required),
   text('token_url', 'Token URL', '', required),
-  text('client_id', 'Client ID', '', required),
 ];
+const clientId = text('client_id', 'Client ID', '', required);
 const scopes = list('scopes', 'Scopes', 'Press Enter after each.');
 const extraParamsHint = 'Added to the authorization URL, for example {"access_type": "offline"}.';
 const tokenPathHint = 'Location of the token in the token response, if not at the top level, for example authed_user.';
@@ -62,15 +61,16 @@ export function OAuthFields() {
   const callback = callbackUrl ?? `${base_url}/mcp/${slug || toSlug(name) || 'SLUG'}/callback`;
   return (
     <Stack gap="sm">
-      <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
-        <Text mb="xs">
-          Register it exactly as shown. Providers compare it character by character.
-          {isNew && ' You can test the login after the server is created.'}
-        </Text>
+      <Input.Wrapper
+        label="Callback URL"
+        labelElement="div"
+        description={`Register it with the provider exactly as shown.${isNew ? ' You can test the login after the server is created.' : ''}`}
+      >
         <CodeBlock code={callback} label="callback URL" />
-      </Alert>
+      </Input.Wrapper>
+      <Fields path={['oauth']} fields={urlFields} />
       <TwoColumns>
-        <Fields path={['oauth']} fields={providerFields} />
+        <Fields path={['oauth']} fields={[clientId]} />
         <ClientSecret />
       </TwoColumns>
       <Fields path={['oauth']} fields={[scopes]} />

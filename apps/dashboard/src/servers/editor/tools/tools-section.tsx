@@ -56,7 +56,7 @@ export function ToolsSection({ saveBarRef, bar }: Props) {
           <ToolTable count={count} open={open} onMove={changes.move} />
         )}
         <OpenTool index={open} count={count} saveBarRef={saveBarRef} {...changes} />
-        <Title order={3} mt="xl">
+        <Title order={3} size="h2" mt="xl">
           Delivery to agents
         </Title>
         <TwoColumns>
