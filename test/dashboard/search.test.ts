@@ -68,8 +68,10 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
     await page.getByRole('searchbox').fill('');
     await selectOption(page, 'Sort', 'Name');
     await page.getByRole('link', { name: 'The shop' }).waitFor();
-    const names = await page.getByRole('table', { name: 'Servers' }).getByRole('link').allTextContents();
-    assert.ok(names.indexOf('The mail') < names.indexOf('The shop'), names.join());
+    await eventually(async () => {
+      const names = await page.getByRole('table', { name: 'Servers' }).getByRole('link').allTextContents();
+      assert.ok(names.indexOf('The mail') < names.indexOf('The shop'), names.join());
+    });
     await checkPage(page);
   });
 
