@@ -21,12 +21,11 @@ function formatSection({ name, snippet, documentation }: DeclaredClient): string
   const loginSnippet = snippet(withLogin);
   const snippetToShow = tokenSnippet ?? loginSnippet;
   if (snippetToShow === undefined) return '';
+  const [tokenNote, loginNote] = [formatNextSteps(snippetToShow), loginSnippet ? formatNextSteps(loginSnippet) : ''];
   const notes = [
     tokenSnippet === undefined ? 'Only for servers with a login.' : '',
-    snippetToShow.after ?? '',
-    tokenSnippet && loginSnippet?.after && loginSnippet.after !== tokenSnippet.after
-      ? `With a login: ${lowercaseStart(loginSnippet.after)}`
-      : '',
+    tokenNote,
+    tokenSnippet && loginNote !== '' && loginNote !== tokenNote ? `With a login: ${lowercaseStart(loginNote)}` : '',
     loginSnippet?.install ? 'The *Connect* tab has a link that installs it.' : '',
     `Compared with its [documentation](${documentation.url}) on ${documentation.checked}.`,
   ];
@@ -39,11 +38,13 @@ function lowercaseStart(text: string): string {
   return text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 }
 
-/** Formats a command as code: after a colon at the end of a sentence, or if it is the whole text. */
+function formatNextSteps({ after = '', command }: Snippet): string {
+  return command === undefined ? after : `${after} \`${command}\``;
+}
+
+/** Formats a command as code if it is the whole text. */
 function withCode(text: string): string {
-  return text
-    .replace(/: ((?:export|(?:claude|codex|opencode) mcp) .+)$/, ': `$1`')
-    .replace(/^((?:npm|pip) install .+)$/, '`$1`');
+  return text.replace(/^((?:npm|pip) install .+)$/, '`$1`');
 }
 
 const words: Partial<Record<Snippet['format'], string>> = { address: 'text', form: 'text' };

@@ -101,7 +101,7 @@ describe('client snippets', () => {
         }
         // Codex and the hosted tools take the bare token.
         const sentValues = [...bearers.map((text) => text.replace(/^(Authorization: )?Bearer /, '')), ...texts];
-        if (snippet.id === 'codex') assert.match(snippet.after ?? '', /export MY_SERVER_TOKEN=/);
+        if (snippet.id === 'codex') assert.match(snippet.command ?? '', /export MY_SERVER_TOKEN=/);
         else assert.ok(sentValues.includes(to.token), JSON.stringify(texts));
       });
     }

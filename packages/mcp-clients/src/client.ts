@@ -22,8 +22,10 @@ export type Snippet = {
   code: string;
   /** Link that connects the client. It never contains the credential, because links are kept in histories and logs. */
   install?: { label: string; href: string };
-  /** Remaining steps. A command follows a colon and ends the text. */
+  /** Remaining steps. */
   after?: string;
+  /** Command that ends the remaining steps. */
+  command?: string;
 };
 
 /** Features and limits of a client, from its documentation and issue tracker. */
@@ -90,18 +92,27 @@ export function createSnippet(
   code: string,
   extras: Partial<Snippet> = {},
 ): Snippet {
-  const { install, after } = extras;
-  return { where, format, code, ...(install && { install }), ...(after !== undefined && { after }) };
+  const { install, after, command } = extras;
+  return {
+    where,
+    format,
+    code,
+    ...(install && { install }),
+    ...(after !== undefined && { after }),
+    ...(command !== undefined && { command }),
+  };
 }
 
-/** Returns the remaining steps: one text if the client logs in, another if it has a credential. */
+type NextSteps = Pick<Snippet, 'after' | 'command'>;
+
+/** Returns the remaining steps: those of a client that logs in, or those of one that has a credential. */
 export function getNextSteps(
   to: ClientConnection,
-  loginText: string | undefined,
-  tokenText?: string,
-): { after?: string } {
-  const after = to.token === undefined ? loginText : tokenText;
-  return after === undefined ? {} : { after };
+  loginSteps: NextSteps | string | undefined,
+  tokenSteps?: NextSteps | string,
+): NextSteps {
+  const steps = to.token === undefined ? loginSteps : tokenSteps;
+  return typeof steps === 'string' ? { after: steps } : (steps ?? {});
 }
 
 /** Creates a snippet of a JSON configuration file. */

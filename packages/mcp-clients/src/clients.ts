@@ -34,7 +34,7 @@ const programClients: readonly DeclaredClient[] = [
         'In a terminal:',
         'sh',
         getClaudeCodeCommand(to),
-        getNextSteps(to, `Then run: claude mcp login ${to.name}`),
+        getNextSteps(to, { after: 'Then run:', command: `claude mcp login ${to.name}` }),
       ),
     rules: {
       redirectUris: ['http://localhost:38100/callback'],
@@ -110,9 +110,10 @@ const programClients: readonly DeclaredClient[] = [
       const linkedServer = { url: to.url, ...getHeaders(withToken(to, `\${env:${getTokenVariable(to)}}`)) };
       const query = new URLSearchParams({ name: to.name, config: encodeBase64(JSON.stringify(linkedServer)) });
       const install = { label: 'Install in Cursor', href: `cursor://anysphere.cursor-deeplink/mcp/install?${query}` };
-      const tokenText = `The link reads the credential from a variable: ${getExportCommand(to, to.token ?? '')}`;
+      const command = getExportCommand(to, to.token ?? '');
+      const tokenSteps = { after: 'The link reads the credential from a variable:', command };
       const config = { mcpServers: { [to.name]: { url: to.url, ...getHeaders(to) } } };
-      return createJsonSnippet('In .cursor/mcp.json:', config, { install, ...getNextSteps(to, undefined, tokenText) });
+      return createJsonSnippet('In .cursor/mcp.json:', config, { install, ...getNextSteps(to, undefined, tokenSteps) });
     },
     rules: {
       redirectUris: [
@@ -157,12 +158,12 @@ const programClients: readonly DeclaredClient[] = [
     snippet(to) {
       const bearer = to.token === undefined ? [] : [`bearer_token_env_var = "${getTokenVariable(to)}"`];
       const code = [`[mcp_servers.${to.name}]`, `url = ${JSON.stringify(to.url)}`, ...bearer].join('\n');
-      const tokenText = `And in the shell: ${getExportCommand(to, to.token ?? '')}`;
+      const tokenSteps = { after: 'And in the shell:', command: getExportCommand(to, to.token ?? '') };
       return createSnippet(
         'In ~/.codex/config.toml:',
         'toml',
         code,
-        getNextSteps(to, `Then run: codex mcp login ${to.name}`, tokenText),
+        getNextSteps(to, { after: 'Then run:', command: `codex mcp login ${to.name}` }, tokenSteps),
       );
     },
     rules: {
@@ -253,7 +254,11 @@ const programClients: readonly DeclaredClient[] = [
       createJsonSnippet(
         'In opencode.json of the project, or in ~/.config/opencode/opencode.json:',
         { mcp: { [to.name]: { type: 'remote', url: to.url, ...getHeaders(to) } } },
-        getNextSteps(to, `Then run: opencode mcp auth ${to.name}`, 'OpenCode 2 expects "servers" inside "mcp".'),
+        getNextSteps(
+          to,
+          { after: 'Then run:', command: `opencode mcp auth ${to.name}` },
+          'OpenCode 2 expects "servers" inside "mcp".',
+        ),
       ),
   },
   {

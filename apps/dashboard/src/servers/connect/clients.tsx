@@ -50,7 +50,6 @@ type Props = { client: DeclaredClient; connection: ClientConnection };
 function Instructions({ client, connection }: Props) {
   const { name } = client;
   const snippet = client.snippet(connection);
-  const [, after = snippet?.after, command] = /^([^:]+:) (.+)$/s.exec(snippet?.after ?? '') ?? [];
   return (
     <Stack gap="xs" component="section" aria-label={name}>
       <ObstacleAlert client={client} connection={connection} />
@@ -69,10 +68,10 @@ function Instructions({ client, connection }: Props) {
       )}
       {snippet && (
         <>
-          <Text size="sm">{snippet.where}</Text>
+          <Text>{snippet.where}</Text>
           <CodeBlock code={snippet.code} label={`snippet for ${name}`} />
-          {command === undefined ? after && <Hint>{after}</Hint> : <Text size="sm">{after}</Text>}
-          {command !== undefined && <CodeBlock code={command} label={`command for ${name}`} />}
+          {snippet.after && (snippet.command ? <Text>{snippet.after}</Text> : <Hint>{snippet.after}</Hint>)}
+          {snippet.command && <CodeBlock code={snippet.command} label={`command for ${name}`} />}
         </>
       )}
     </Stack>
