@@ -34,13 +34,16 @@ describe('toolhost import --serve', () => {
   const serve = (args: readonly string[], DATA_DIR: string) =>
     startChildToolhost({ DATA_DIR, LOG_LEVEL: 'silent' }, toolhostProgram, args);
 
+  /** Returns a printed line. It may arrive after the line on the other stream that says that the service is ready. */
+  const findLine = (child: ChildToolhost, part: string) =>
+    eventually(() => {
+      const lines = child.output('stderr').split('\n');
+      return lines.find((line) => line.includes(part)) ?? assert.fail(`nothing was printed with "${part}"`);
+    });
+
   /** Runs the command that the service prints, with `claude` replaced by a program that prints the header. */
   async function runConnectCommand(child: ChildToolhost): Promise<string> {
-    const line =
-      child
-        .output('stderr')
-        .split('\n')
-        .find((text) => text.startsWith('claude mcp add ')) ?? '';
+    const line = await findLine(child, 'claude mcp add ');
     const script = `claude() { echo "\${10}"; }\n${line}`;
     const run = await runToolhostCommand(['-c', script], { program: '/bin/sh', cwd: join(toolhostProgram, '../..') });
     assert.deepEqual([run.code, run.stderr], [0, ''], line);
@@ -99,16 +102,14 @@ describe('toolhost import --serve', () => {
     api.on('GET /plants/7', ({ headers }) => ({ body: { received: headers.authorization } }));
     const child = await serve(['import', `${api.url}/secured.json`, '--serve'], folder);
     try {
-      const line =
-        child
-          .output('stderr')
-          .split('\n')
-          .find((text) => text.includes(' secrets set garden ')) ?? '';
+      const line = await findLine(child, ' secrets set garden ');
       const set = await runToolhostCommand(['-c', `printf hush | { ${line}; }`], {
         program: '/bin/sh',
         cwd: join(toolhostProgram, '../..'),
       });
       assert.equal(set.code, 0, `${line}\n${set.stderr}`);
+      assert.match(line, / --scopes manage --server garden --expires 1h /);
+      assert.doesNotMatch(child.output('stdout'), /has no value/);
       assert.match(await callTool(`${child.url}/mcp/garden`, await runConnectCommand(child)), /\[redacted\]|received/i);
       assert.equal(api.requests.at(-1)?.headers.authorization, 'Bearer hush');
     } finally {

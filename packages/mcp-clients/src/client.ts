@@ -161,9 +161,10 @@ export function getExportCommand(connection: ClientConnection, token: string): s
   return `export ${getTokenVariable(connection)}=${needsNoQuotes(token) ? token : quoteShellWord(token)}`;
 }
 
-/** Returns the command that connects Claude Code. */
-export function getClaudeCodeCommand({ name, url, token }: ClientConnection): string {
-  return `claude mcp add --transport http ${name} ${url}${getHeaderOption({ token })}`;
+/** Returns the command that connects Claude Code, in the current folder or, with the scope `user`, in all folders. */
+export function getClaudeCodeCommand({ name, url, token }: ClientConnection, scope?: 'user'): string {
+  const scopeOption = scope === undefined ? '' : ` --scope ${scope}`;
+  return `claude mcp add${scopeOption} --transport http ${name} ${url}${getHeaderOption({ token })}`;
 }
 
 /** Returns the `mcp-remote` command, for clients that support only stdio. */

@@ -42,17 +42,21 @@ export async function startWithImport(
     const { created } = result;
     if (!created) throw new Error('the import created no server');
     if (json) printJson(result);
-    else print(toCommandTerms(removeFormattedSteps(operations.importApi.toAgentText?.(result) ?? '')));
+    else print(toCommandTerms(formatCreated(result, created)));
     return formatConnection(created, settings);
   });
 }
 
-/** Removes the next steps and the missing secrets, for which `formatConnection` has complete commands. */
-function removeFormattedSteps(text: string): string {
-  return text.replaceAll(/^(?:Next: |Warning: .* has no value yet;).*\n?/gm, '').trimEnd();
-}
-
 type Created = NonNullable<Output<'importApi'>['created']>;
+
+const missingSecretPattern = /^\{\{(\w+)\}\} has no value/;
+
+/** Formats the result without the next steps and missing secrets, for which `formatConnection` has complete commands. */
+function formatCreated(result: Output<'importApi'>, created: Created): string {
+  const warnings = created.warnings.filter(({ message }) => !missingSecretPattern.test(message));
+  const text = operations.importApi.toAgentText?.({ ...result, created: { ...created, warnings } }) ?? '';
+  return text.replaceAll(/^Next: .*\n?/gm, '').trimEnd();
+}
 
 /** Formats the commands that set the missing secrets and connect an agent. */
 function formatConnection(
@@ -61,22 +65,22 @@ function formatConnection(
 ): string {
   const createKey = (name: string, scopes: string) =>
     `$(${settings.database}${programName} keys create --name ${name} --scopes ${scopes} --quiet)`;
-  const secrets = new Set(warnings.flatMap(({ message }) => /^\{\{(\w+)\}\} has no value/.exec(message)?.[1] ?? []));
+  const secrets = new Set(warnings.flatMap(({ message }) => missingSecretPattern.exec(message)?.[1] ?? []));
   const secretLines = [...secrets].map(
     (secret) =>
       `TOOLHOST_API_KEY=${createKey('setup', `manage --server ${slug} --expires 1h`)} ${settings.service}${programName} secrets set ${slug} ${secret}`,
   );
   const usesLogin = access !== 'api_key' && access !== 'caller_token';
   const token = usesLogin ? undefined : '$TOOLHOST_API_KEY';
-  const connect = getClaudeCodeCommand({ name: slug, url, token });
+  const connect = getClaudeCodeCommand({ name: slug, url, token }, 'user');
   const key = createKey(slug, `call --server ${slug}`);
   return [
-    ...(secretLines.length > 0
-      ? ['  Set the secrets of the API, in a second terminal in this folder:', '', ...secretLines, '']
-      : []),
-    '  Connect Claude Code in all folders, in a second terminal in this folder:',
+    '  In a second terminal, in this folder:',
     '',
-    connect.replace('mcp add', 'mcp add --scope user').replace('$TOOLHOST_API_KEY', () => key),
+    ...(secretLines.length > 0 ? ['  Set the secrets of the API:', '', ...secretLines, ''] : []),
+    '  Connect Claude Code, for all of your projects:',
+    '',
+    connect.replace('$TOOLHOST_API_KEY', () => key),
   ].join('\n');
 }
 
