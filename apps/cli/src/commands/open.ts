@@ -1,7 +1,7 @@
 import { AppError } from '@toolhost/errors/errors';
 import { loadOperator } from '@toolhost/server/command-line';
 import { type Command, Option } from 'commander';
-import { getServiceUrl } from '../connection/connect.ts';
+import { getOwnServiceUrl, getServiceUrl } from '../connection/connect.ts';
 import { toUnreachableError } from '../connection/rest-client.ts';
 import { openBrowser } from '../open-browser.ts';
 import { createJsonOption, type JsonOption, parseServiceUrlOption } from '../options.ts';
@@ -52,10 +52,7 @@ const checkTimeoutMs = 10_000;
 /** Returns a link with the port that a service in this container listens on. It may be published on another one. */
 function toReachableLink(link: string): string {
   if (process.env.LOCAL_MODE?.trim() !== 'container') return link;
-  const url = new URL(link);
-  url.hostname = '127.0.0.1';
-  url.port = process.env.PORT?.trim() || '8080';
-  return url.href;
+  return new URL(new URL(link).pathname, getOwnServiceUrl()).href;
 }
 
 /** Checks that the service accepts a link, which a HEAD request does not use up. @throws AppError */

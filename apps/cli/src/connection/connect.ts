@@ -82,7 +82,12 @@ export function getUrlFromEnvironment(): string | undefined {
 
 /** Returns the URL of the service that this environment would start. @throws AppError invalid */
 export function getServiceUrl(): string {
-  return getUrlFromEnvironment() ?? `http://127.0.0.1:${process.env.PORT?.trim() || '8080'}`;
+  return getUrlFromEnvironment() ?? getOwnServiceUrl();
+}
+
+/** Returns the URL at which the service of this environment listens, without the path of BASE_URL. */
+export function getOwnServiceUrl(): string {
+  return `http://127.0.0.1:${process.env.PORT?.trim() || '8080'}`;
 }
 
 /** Options of a command that uses a service if one is named, and otherwise the database directly. */
