@@ -8,16 +8,20 @@ import { asInput } from './config.ts';
 const maxBaseLength = 60;
 const maxNumber = 20;
 
-/** Finds a slug that is free: the requested one, or the first with a number, such as `orders-2` for "Orders 2". */
+/**
+ * Finds a slug that is free: the requested one, or the first with a number, such as `orders-2` for "Orders 2". Returns
+ * the requested one if all of these are taken.
+ */
 async function findFreeSlug(requested: string, signal: AbortSignal) {
   const base = requested.slice(0, maxBaseLength).replace(/-$/, '');
-  for (let number = 1; ; number++) {
+  for (let number = 1; number <= maxNumber; number++) {
     const slug = number === 1 ? requested : `${base}-${number}`;
     const { slug_taken } = await api('checkMcpServer', asInput({ slug }), { signal });
-    if (slug_taken !== undefined && number < maxNumber) continue;
+    if (slug_taken !== undefined) continue;
     const note = number === 1 ? undefined : `“${requested}” is taken. “${slug}” is free.`;
     return { requested, slug, nameSuffix: number === 1 ? '' : ` ${number}`, note };
   }
+  return { requested, slug: requested, nameSuffix: '', note: `“${requested}” is taken.` };
 }
 
 /** Finds a free slug after 300 ms without input. It is undefined until then, and for a text that is no slug. */
