@@ -64,6 +64,9 @@ describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
       // The client prompts for the key or reads it from a variable.
       assert.match(headers?.Authorization ?? '', /^Bearer \$\{(input:token|env:STORED_TOKEN)\}$/);
     }
+    await selectOption(page, 'Client', 'Codex');
+    const command = page.getByRole('region', { name: 'command for Codex' });
+    await command.getByText(`export STORED_TOKEN=${key}`, { exact: true }).waitFor();
     assert.equal((await toolhost.rpc('stored', key, 'tools/list')).status, 200);
     const refused = await toolhost.rest('GET', '/servers', { key });
     assert.equal(refused.status, 403, 'the key can list servers');
